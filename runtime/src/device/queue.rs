@@ -3,21 +3,21 @@
 
 use super::Piece;
 
-/// Levels of calls; those of one level need nothing of each other, a call's launches follow one
+/// Waves of calls; those of one wave need nothing of each other, a call's launches follow one
 /// another.
 #[derive(Debug, Default)]
 pub struct Queue {
     launches: Vec<Launch>,
     arguments: Vec<u64>,
     calls: Vec<Call>,
-    /// Of each level but the last, the calls up to its end.
-    levels: Vec<usize>,
+    /// Of each wave but the last, the calls up to its end.
+    waves: Vec<usize>,
 }
 
 /// A kernel's call for the rows of a bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// What no other call of the level has.
+    /// What no other call of the wave has.
     pub scratch: Piece,
     /// Where its launches and its arguments begin.
     launches: usize,
@@ -41,13 +41,13 @@ impl Queue {
         self.launches.clear();
         self.arguments.clear();
         self.calls.clear();
-        self.levels.clear();
+        self.waves.clear();
     }
 
     /// What is added from now on waits for everything before it.
     pub fn end_level(&mut self) {
-        if self.calls.len() > self.levels.last().copied().unwrap_or(0) {
-            self.levels.push(self.calls.len());
+        if self.calls.len() > self.waves.last().copied().unwrap_or(0) {
+            self.waves.push(self.calls.len());
         }
     }
 
@@ -85,12 +85,12 @@ impl Queue {
         )
     }
 
-    /// Of each level, its calls: what they have for themselves, their launches, their arguments.
-    pub fn levels(
+    /// Of each wave, its calls: what they have for themselves, their launches, their arguments.
+    pub fn waves(
         &self,
     ) -> impl Iterator<Item = impl ExactSizeIterator<Item = (Call, &[Launch], &[u64])>> {
-        let ends = self.levels.iter().copied();
-        let last = self.levels.last().copied().unwrap_or(0);
+        let ends = self.waves.iter().copied();
+        let last = self.waves.last().copied().unwrap_or(0);
         let open = (last < self.calls.len()).then_some(self.calls.len());
         let mut begin = 0;
         ends.chain(open).map(move |end| {
@@ -100,11 +100,11 @@ impl Queue {
         })
     }
 
-    /// Its form: for each level, how many launches each call has, and a 0 at the end.
+    /// Its form: for each wave, how many launches each call has, and a 0 at the end.
     pub fn form(&self) -> Vec<u32> {
-        let mut form = Vec::with_capacity(self.calls.len() + self.levels.len() + 1);
-        for level in self.levels() {
-            form.extend(level.map(|(_, launches, _)| launches.len() as u32));
+        let mut form = Vec::with_capacity(self.calls.len() + self.waves.len() + 1);
+        for wave in self.waves() {
+            form.extend(wave.map(|(_, launches, _)| launches.len() as u32));
             form.push(0);
         }
         form
@@ -139,16 +139,15 @@ mod tests {
         queue.call(scratch).push(4);
         queue.launch(launch(7));
         assert_eq!(queue.form(), [2, 1, 0, 1, 0]);
-        let levels: Vec<Vec<_>> = queue
-            .levels()
-            .map(|level| {
-                level
-                    .map(|(_, launches, arguments)| (launches.len(), arguments.to_vec()))
+        let waves: Vec<Vec<_>> = queue
+            .waves()
+            .map(|wave| {
+                wave.map(|(_, launches, arguments)| (launches.len(), arguments.to_vec()))
                     .collect()
             })
             .collect();
         assert_eq!(
-            levels,
+            waves,
             [vec![(2, vec![1, 2]), (1, vec![3])], vec![(1, vec![4])]]
         );
         queue.end_level();

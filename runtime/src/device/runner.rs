@@ -103,8 +103,8 @@ pub struct Placed {
     pub result_start: usize,
     /// The first list operand; the others follow.
     pub list_start: usize,
-    /// Launches next to each other of the same level need nothing of each other.
-    pub level: u32,
+    /// Launches next to each other of the same wave need nothing of each other.
+    pub wave: u32,
 }
 
 impl Runner {
@@ -214,7 +214,7 @@ impl Runner {
         self.queue.clear();
         let mut begin = 0;
         while let Some(first) = work.launches.get(begin) {
-            let same = |placed: &&Placed| placed.level == first.level;
+            let same = |placed: &&Placed| placed.wave == first.wave;
             let end = begin + work.launches[begin..].iter().take_while(same).count();
             self.queue_level(begin..end, work)?;
             begin = end;
@@ -228,7 +228,7 @@ impl Runner {
         self.send(arena, work)?;
         // SAFETY: the arguments are those that the ABI lists: row pools of the manifest, whose rows
         // were checked when the index was written, the constants, and scratch that no other call of
-        // the level has. The schedule is the queue's and was sent.
+        // the wave has. The schedule is the queue's and was sent.
         unsafe {
             match blocks {
                 Some(blocks) => {
@@ -312,12 +312,12 @@ impl Runner {
         unsafe { device.send(self.index.address, lists) }
     }
 
-    /// Launches of one level run at the same time, so each has scratch of its own.
+    /// Launches of one wave run at the same time, so each has scratch of its own.
     fn make_scratch(&mut self, work: &Work<'_>) -> Result<(), Problem> {
-        let (mut most, mut level, mut bytes) = (0, None, 0);
+        let (mut most, mut wave, mut bytes) = (0, None, 0);
         for placed in work.launches {
-            if level != Some(placed.level) {
-                (level, bytes) = (Some(placed.level), 0);
+            if wave != Some(placed.wave) {
+                (wave, bytes) = (Some(placed.wave), 0);
             }
             bytes = self.scratch_bytes(placed)?.saturating_add(bytes);
             most = bytes.max(most);
@@ -339,7 +339,7 @@ impl Runner {
             .ok_or_else(|| Problem::NoCode("a kernel of load time was recorded".to_owned()))
     }
 
-    /// Queues the launches of these numbers, which are of one level.
+    /// Queues the launches of these numbers, which are of one wave.
     fn queue_level(&mut self, numbers: Range<usize>, work: &Work<'_>) -> Result<(), Problem> {
         let mut queue = std::mem::take(&mut self.queue);
         let mut scratch = self.scratch.address;

@@ -76,8 +76,8 @@ impl Schedule {
         self.launches.clear();
         self.arguments.clear();
         let (mut all, mut most) = (0, 0);
-        for level in queue.levels() {
-            let calls: Vec<_> = level.collect();
+        for wave in queue.waves() {
+            let calls: Vec<_> = wave.collect();
             let first = self.arguments.len();
             for (.., arguments) in &calls {
                 self.arguments.extend_from_slice(arguments);
@@ -150,8 +150,8 @@ mod tests {
     /// A call's arguments, and the grids of its launches.
     type Call<'a> = (&'a [u64], &'a [(u32, u32)]);
 
-    /// Calls of one level, each with its arguments and the grids of its launches of function 5.
-    fn level(queue: &mut Queue, calls: &[Call<'_>]) {
+    /// Calls of one wave, each with its arguments and the grids of its launches of function 5.
+    fn wave(queue: &mut Queue, calls: &[Call<'_>]) {
         let scratch = Piece {
             address: 0,
             bytes: 0,
@@ -175,11 +175,11 @@ mod tests {
     fn a_step_ends_where_something_waits() {
         let mut queue = Queue::default();
         let far = 7 << 32 | 9;
-        level(
+        wave(
             &mut queue,
             &[(&[far, 2], &[(2, 3), (4, 1)]), (&[3], &[(5, 1)])],
         );
-        level(&mut queue, &[(&[4], &[(1, 1)])]);
+        wave(&mut queue, &[(&[4], &[(1, 1)])]);
         let mut schedule = Schedule::default();
         assert_eq!(schedule.write(&queue, &persistent(8)), Some(8));
         // The header, three steps and four launches.
@@ -203,7 +203,7 @@ mod tests {
     fn what_gains_nothing_is_launched_one_by_one() {
         let written = |calls: &[Call<'_>]| {
             let mut queue = Queue::default();
-            level(&mut queue, calls);
+            wave(&mut queue, calls);
             Schedule::default().write(&queue, &persistent(8))
         };
         assert_eq!(written(&[]), None);
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(written(&[(&[1], &[(1 << 16, 1 << 16), (1, 1)])]), None);
         // Of a function that it does not know.
         let mut queue = Queue::default();
-        level(&mut queue, &[(&[1], &[(1, 1), (1, 1)])]);
+        wave(&mut queue, &[(&[1], &[(1, 1), (1, 1)])]);
         queue.launch(launch(3, (1, 1)));
         assert_eq!(Schedule::default().write(&queue, &persistent(8)), None);
     }

@@ -341,7 +341,7 @@ impl Device for Sim {
 
     unsafe fn run(&mut self, queue: &Queue) -> Result<(), Problem> {
         self.call_seconds.clear();
-        for (call, launches, arguments) in queue.levels().flatten() {
+        for (call, launches, arguments) in queue.waves().flatten() {
             let begin = Instant::now();
             self.clear_scratch(call.scratch);
             for launch in launches {
@@ -378,7 +378,7 @@ impl Device for Sim {
         queue: &Queue,
     ) -> Result<(), Problem> {
         self.call_seconds.clear();
-        for (call, ..) in queue.levels().flatten() {
+        for (call, ..) in queue.waves().flatten() {
             self.clear_scratch(call.scratch);
         }
         self.launches += 1;

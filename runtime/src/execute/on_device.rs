@@ -81,7 +81,7 @@ fn count(index: &mut [u32], first: u32, offsets: impl Iterator<Item = u32>) {
 }
 
 impl launch::Placed {
-    fn on_device(&self, level: u32) -> Placed {
+    fn on_device(&self, wave: u32) -> Placed {
         Placed {
             kernel: self.kernel,
             rows: self.rows,
@@ -89,7 +89,7 @@ impl launch::Placed {
             index_start: self.index_start,
             result_start: self.result_start,
             list_start: self.list_start,
-            level,
+            wave,
         }
     }
 }

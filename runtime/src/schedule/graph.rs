@@ -187,14 +187,14 @@ impl CallGraph {
 
     /// For each call how many calls of its own group of kinds lie on the longest way to it, itself included;
     /// `None` when that would take too much memory. `groups` has the number of each kind's, below `count`.
-    fn levels_of(&self, groups: &[u32], count: usize) -> Option<Vec<u32>> {
+    fn ranks_of(&self, groups: &[u32], count: usize) -> Option<Vec<u32>> {
         const MAX_CELLS: usize = 1 << 26;
         if count.checked_mul(self.len())? > MAX_CELLS {
             return None;
         }
         // A row a call, an entry a group.
         let mut chains = vec![0_u32; count * self.len()];
-        let mut levels = Vec::with_capacity(self.len());
+        let mut ranks = Vec::with_capacity(self.len());
         for call in 0..self.len() {
             let (before, rest) = chains.split_at_mut(call * count);
             let own = &mut rest[..count];
@@ -207,9 +207,9 @@ impl CallGraph {
             }
             let group = groups[self.kind[call] as usize] as usize;
             own[group] += 1;
-            levels.push(own[group]);
+            ranks.push(own[group]);
         }
-        Some(levels)
+        Some(ranks)
     }
 
     /// The fewest launches of each kernel that any order can do with, whatever the phases: the calls of a
@@ -221,9 +221,9 @@ impl CallGraph {
         let group = |kind: &Kind| kernels.partition_point(|kernel| *kernel < kind.kernel) as u32;
         let groups: Vec<u32> = self.kinds.iter().map(group).collect();
         let mut fewest = vec![0; kernels.len()];
-        for (kind, level) in (self.kind.iter()).zip(self.levels_of(&groups, kernels.len())?) {
+        for (kind, rank) in (self.kind.iter()).zip(self.ranks_of(&groups, kernels.len())?) {
             let fewest = &mut fewest[groups[*kind as usize] as usize];
-            *fewest = level.max(*fewest);
+            *fewest = rank.max(*fewest);
         }
         Some(kernels.into_iter().zip(fewest).collect())
     }

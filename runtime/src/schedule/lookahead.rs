@@ -1,7 +1,7 @@
 //! Looks ahead: a kernel is launched when no call that it will still be needed for is left behind.
 //!
-//! A kernel needs at least as many launches as its highest level, so a launch that takes all calls of the
-//! lowest level left is one that no order can save. While there always is such a kernel to choose, the
+//! A kernel needs at least as many launches as its highest rank, so a launch that takes all calls of the
+//! lowest rank left is one that no order can save. While there always is such a kernel to choose, the
 //! number of launches is the least possible. Of several, and where there is none, the least deep on
 //! average comes first, as on the agenda.
 //!
@@ -23,7 +23,7 @@ pub struct Lookahead {
 
 impl Grouping for Lookahead {
     fn run(&mut self, units: &Units, buckets: &[Ready], groups: &mut Groups) {
-        match units.has_levels() {
+        match units.has_ranks() {
             true => (self.frontier).run(units, buckets, groups, &mut self.progress),
             // The flush is too large to look ahead in.
             false => (self.frontier).run(units, buckets, groups, &mut LeastDeep),
@@ -33,10 +33,10 @@ impl Grouping for Lookahead {
 
 #[derive(Debug, Default)]
 struct NothingLeftBehind {
-    /// Of each level of each kind, of which there are at most as many as buckets: the units that were not
+    /// Of each rank of each kind, of which there are at most as many as buckets: the units that were not
     /// launched, and how many of them are ready.
-    levels: Vec<(u32, u32)>,
-    /// Of each kind, the lowest level with units left.
+    ranks: Vec<(u32, u32)>,
+    /// Of each kind, the lowest rank with units left.
     lowest: Vec<u32>,
 }
 
@@ -44,21 +44,21 @@ impl NothingLeftBehind {
     fn of(&mut self, units: &Units, unit: u32) -> &mut (u32, u32) {
         let unit = units.units[unit as usize];
         let first = units.kinds[unit.kind as usize].first_bucket;
-        &mut self.levels[(first + unit.level - 1) as usize]
+        &mut self.ranks[(first + unit.rank - 1) as usize]
     }
 
     fn skip(&mut self, units: &Units, kind: usize) {
         let kind_of = &units.kinds[kind];
-        let levels = &self.levels[kind_of.first_bucket as usize..][..kind_of.buckets as usize];
-        let left = &levels[self.lowest[kind] as usize..];
+        let ranks = &self.ranks[kind_of.first_bucket as usize..][..kind_of.buckets as usize];
+        let left = &ranks[self.lowest[kind] as usize..];
         self.lowest[kind] += left.iter().take_while(|(left, _)| *left == 0).count() as u32;
     }
 }
 
 impl Policy for NothingLeftBehind {
     fn begin(&mut self, units: &Units) {
-        self.levels.clear();
-        self.levels.resize(units.buckets.len(), (0, 0));
+        self.ranks.clear();
+        self.ranks.resize(units.buckets.len(), (0, 0));
         for unit in 0..units.count() as u32 {
             self.of(units, unit).0 += 1;
         }
@@ -70,11 +70,11 @@ impl Policy for NothingLeftBehind {
         self.of(units, unit).1 += 1;
     }
 
-    /// Whether all units of the kind's lowest level are ready.
+    /// Whether all units of the kind's lowest rank are ready.
     fn is_good(&self, units: &Units, kind: u32) -> bool {
         let first = units.kinds[kind as usize].first_bucket;
         let lowest = self
-            .levels
+            .ranks
             .get((first + self.lowest[kind as usize]) as usize);
         lowest.is_some_and(|(left, ready)| left == ready)
     }

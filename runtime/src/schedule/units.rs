@@ -5,9 +5,9 @@
 //! calls. Where instances do the same, a unit is a bucket, and a flush of thousands of calls has a dozen
 //! of them; where each has a structure of its own, most calls are units of their own.
 //!
-//! A *kind* is a kernel in a phase; only calls of one kind may be launched together. The *level* of a unit
+//! A *kind* is a kernel in a phase; only calls of one kind may be launched together. The *rank* of a unit
 //! is the number of calls of its kind on the longest way to it, itself included. A kind needs as many
-//! launches as its highest level. By depth it has as many as it has buckets, so where some unit's level is
+//! launches as its highest rank. By depth it has as many as it has buckets, so where some unit's rank is
 //! that number, no order does with fewer; where this is so of all kinds, the search is over, most often
 //! long before the last call.
 
@@ -43,7 +43,7 @@ pub struct Kind {
     /// Of its calls' depths.
     depths: u64,
     /// Where the longest ways count its calls; [`NONE`] of a kind with one bucket, all of whose calls are
-    /// of the first level.
+    /// of the first rank.
     column: u32,
     highest: u32,
 }
@@ -54,7 +54,7 @@ pub struct Unit {
     /// An index into [`Units::kinds`].
     pub kind: u32,
     /// From 1; not known where there would be too much to remember.
-    pub level: u32,
+    pub rank: u32,
     /// Where its inputs begin and end.
     inputs: (u32, u32),
     /// The unit of the same bucket that was found before it.
@@ -117,7 +117,7 @@ pub struct Units {
     /// Of each unit, a row of columns: the most calls of a kind on the longest way to it.
     ways: Vec<u32>,
     columns: usize,
-    has_levels: bool,
+    has_ranks: bool,
     /// The places of buckets in order of their kinds.
     sorted: Vec<u32>,
     /// The units that the call at hand reads.
@@ -145,9 +145,9 @@ impl Units {
         self.units.len()
     }
 
-    /// Whether the levels of units are known.
-    pub fn has_levels(&self) -> bool {
-        self.has_levels
+    /// Whether the ranks of units are known.
+    pub fn has_ranks(&self) -> bool {
+        self.has_ranks
     }
 
     /// The units that each unit reads, those of one unit behind those of another.
@@ -215,7 +215,7 @@ impl Units {
         self.kinds.sort_unstable_by(by_average_depth);
         self.sorted.clear();
         self.sorted.resize(self.kinds.len(), 0);
-        (self.columns, self.has_levels) = (0, true);
+        (self.columns, self.has_ranks) = (0, true);
         let mut before = 0;
         for (number, kind) in self.kinds.iter_mut().enumerate() {
             self.sorted[kind.first_bucket as usize] = number as u32;
@@ -406,13 +406,13 @@ impl Units {
         self.inputs.extend_from_slice(&self.read);
         let mut unit = Unit {
             kind: bucket.kind,
-            level: 1,
+            rank: 1,
             inputs: (begin as u32, self.inputs.len() as u32),
             before: bucket.last,
         };
         bucket.last = number as u32;
         let mut is_closed = false;
-        if self.has_levels {
+        if self.has_ranks {
             let columns = self.columns;
             self.ways.resize((number + 1) * columns, 0);
             let (before, own) = self.ways.split_at_mut(number * columns);
@@ -425,11 +425,11 @@ impl Units {
             let kind = &mut self.kinds[unit.kind as usize];
             if let Some(own) = own.get_mut(kind.column as usize) {
                 *own += 1;
-                unit.level = *own;
+                unit.rank = *own;
                 is_closed = *own > kind.highest && *own == kind.buckets;
                 kind.highest = kind.highest.max(*own);
             }
-            self.has_levels = self.ways.len() <= MOST_CELLS;
+            self.has_ranks = self.ways.len() <= MOST_CELLS;
         }
         self.units.push(unit);
         is_closed

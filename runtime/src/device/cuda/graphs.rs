@@ -1,8 +1,8 @@
 //! Flushes as graphs: one call of the driver for all launches of a flush, where its form came before.
 //!
-//! A flush's *form* is how many levels it has, how many calls each level, how many launches each
+//! A flush's *form* is how many waves it has, how many calls each wave, how many launches each
 //! call. The first flush of a form is launched plainly. The second makes a graph: every launch a
-//! node, every level behind the one before it. From then on the graph is launched, after the nodes
+//! node, every wave behind the one before it. From then on the graph is launched, after the nodes
 //! were changed that have another function, other blocks or other arguments than the time before;
 //! where rows lie and how many there are is arguments, so most have. The index lists are not in the
 //! graph: they are copied to where they always are.
@@ -180,11 +180,11 @@ impl Graph {
         queue: &Queue,
         functions: &[sys::CUfunction],
     ) -> Result<(), DriverError> {
-        // What the calls of a level wait for: the last launches of the level before.
+        // What the calls of a wave wait for: the last launches of the wave before.
         let mut before: Vec<sys::CUgraphNode> = Vec::new();
-        for level in queue.levels() {
+        for wave in queue.waves() {
             // Many calls behind many would be many edges: they meet in an empty node.
-            if before.len() > 1 && level.len() > 1 {
+            if before.len() > 1 && wave.len() > 1 {
                 let mut node = std::ptr::null_mut();
                 // SAFETY: the graph and its nodes are alive.
                 unsafe {
@@ -193,8 +193,8 @@ impl Graph {
                 .result()?;
                 before = vec![node];
             }
-            let mut ends = Vec::with_capacity(level.len());
-            for (_, launches, arguments) in level {
+            let mut ends = Vec::with_capacity(wave.len());
+            for (_, launches, arguments) in wave {
                 let mut behind = before.clone();
                 for launch in launches {
                     let mut node = std::ptr::null_mut();
@@ -239,7 +239,7 @@ impl Graph {
         functions: &[sys::CUfunction],
         changed: &mut u64,
     ) -> Result<(), DriverError> {
-        let calls = queue.levels().flatten();
+        let calls = queue.waves().flatten();
         let launches = calls.flat_map(|(_, launches, arguments)| {
             launches.iter().map(move |launch| (launch, arguments))
         });

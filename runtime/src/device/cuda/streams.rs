@@ -1,4 +1,4 @@
-//! The streams that launches are queued on. All work is in the order of the first; calls of one level
+//! The streams that launches are queued on. All work is in the order of the first; calls of one wave
 //! are spread over several, which begin behind the first and end before what follows there.
 
 use cudarc::driver::result::{self, DriverError, stream::StreamKind};
@@ -38,7 +38,7 @@ impl Streams {
         unsafe { result::stream::synchronize(self.first()) }
     }
 
-    /// Queues every launch, calls of one level side by side.
+    /// Queues every launch, calls of one wave side by side.
     ///
     /// # Safety
     ///
@@ -48,10 +48,10 @@ impl Streams {
         queue: &Queue,
         functions: &[sys::CUfunction],
     ) -> Result<(), DriverError> {
-        for level in queue.levels() {
-            let streams = level.len().min(STREAMS);
+        for wave in queue.waves() {
+            let streams = wave.len().min(STREAMS);
             self.fork(streams)?;
-            for (number, (_, launches, arguments)) in level.enumerate() {
+            for (number, (_, launches, arguments)) in wave.enumerate() {
                 let stream = self.streams[number % streams];
                 for launch in launches {
                     // SAFETY: the caller's promise.
@@ -75,7 +75,7 @@ impl Streams {
         clock: &mut Clock,
     ) -> Result<(), DriverError> {
         clock.begin_calls(self.first())?;
-        for (_, launches, arguments) in queue.levels().flatten() {
+        for (_, launches, arguments) in queue.waves().flatten() {
             for launch in launches {
                 // SAFETY: the caller's promise.
                 unsafe { queue_launch(functions, launch, arguments, self.first())? };
