@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 
+from ablation import list_techniques
 from common import LONGEST, ROOT, Refused, markdown, number, ratio, read_lines, share
 from corpora import lengths_of
 from ragged_torch import ATTENTION, CAUSAL, ENCODERS, linear_weights, padded_products, products
@@ -516,11 +517,7 @@ def measure_prelude(options, folder):
 
 def switches(options):
     """The passes that make kernels over ragged tensors faster, and that can be left out."""
-    said = subprocess.run(
-        [options.batch_run, "-", "--without", "?"], capture_output=True, text=True
-    ).stderr
-    names = [line.split(":")[0].strip() for line in said.splitlines()[1:]]
-    return [name for name in names if name in RAGGED_PASSES]
+    return [name for name in list_techniques(options.batch_run) if name in RAGGED_PASSES]
 
 
 def measure(options):
