@@ -38,6 +38,8 @@ pub struct Reuse {
     store: Store,
     /// What is kept of instances that come next.
     ahead: VecDeque<(u128, Option<Entry>)>,
+    /// Whether more is kept since.
+    has_grown: bool,
     counts: Counts,
 }
 
@@ -77,6 +79,7 @@ impl Reuse {
             scout,
             store: Store::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
             ahead: VecDeque::new(),
+            has_grown: false,
             counts: Counts::default(),
         })
     }
@@ -90,8 +93,15 @@ impl Reuse {
     /// Instances of these structures are recorded next.
     pub fn expect(&mut self, keys: impl Iterator<Item = u128>) {
         self.ahead.clear();
+        self.has_grown = false;
         let store = &mut self.store;
         self.ahead.extend(keys.map(|key| (key, store.find(key))));
+    }
+
+    /// An instance of this structure comes after this one.
+    #[inline]
+    pub fn fetch(&self, key: u128) {
+        self.store.fetch(key);
     }
 
     /// Records the calls of the instance that has just begun on the recorder and writes its result, if its structure
@@ -109,7 +119,7 @@ impl Reuse {
     ) -> Result<bool, Error> {
         let key = instance.key;
         let found = match self.ahead.pop_front() {
-            Some((of, Some(entry))) if of == key => Some(entry),
+            Some((of, found)) if of == key && (found.is_some() || !self.has_grown) => found,
             // It may have become known since.
             _ => self.store.find(key),
         };
@@ -130,6 +140,7 @@ impl Reuse {
                     recording: recording.map(|recording| recorder.recordings().put(recording)),
                 };
                 self.store.put(key, entry);
+                self.has_grown = true;
                 Some(entry)
             }
         };

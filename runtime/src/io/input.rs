@@ -132,7 +132,7 @@ impl Inputs {
 
     /// The instance, if it is right and its calls follow from its structure.
     pub(crate) fn known(&self, instance: usize) -> Option<Known<'_>> {
-        let arguments = self.instances[instance].outcome.as_ref().ok()?;
+        let arguments = self.instances.get(instance)?.outcome.as_ref().ok()?;
         let structure = arguments.structure?;
         Some(Known {
             key: structure.key,

@@ -316,6 +316,9 @@ impl Lane {
                 && self.recorder.tracer().is_none()
                 && let Some(known) = inputs.known(instance)
             {
+                if let Some(next) = inputs.known(instance + 1) {
+                    reuse.fetch(next.key);
+                }
                 let fiber = &mut self.fiber;
                 // SAFETY: the inputs are of this program.
                 if unsafe { reuse.replay(&mut self.recorder, fiber, known, results)? } {
