@@ -396,7 +396,10 @@ impl Executor {
     ) -> Result<Instant, Error> {
         let result = self.compute(recorder, generation, begin, end);
         if let Some(profile) = &self.profile {
-            profile.spent(Span::Flush, begin);
+            let done = result
+                .as_ref()
+                .map_or_else(|_| Instant::now(), |done| *done);
+            profile.span(Span::Flush, begin, done);
             profile.gauge(Gauge::RowBytes(self.arena.used_bytes()));
         }
         result

@@ -164,7 +164,7 @@ impl Lane {
             let count = chunk.ends.last().map_or(chunk.most, |end| end - next);
             let end = self.record(rules, chunk, count, begin)?;
             let recorded = Instant::now();
-            self.executor.spent(Span::Record, begin);
+            self.executor.span(Span::Record, begin, recorded);
             self.executor.release(&mut self.batch);
             self.batch.buckets.clear();
             if let Some(survey) = self.executor.survey_mut() {
