@@ -11,7 +11,7 @@ use cohort_dialects::builder::{
 };
 use cohort_dialects::keys;
 use cohort_dialects::marks;
-use cohort_passes::kernel::rows::graph::Linear;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::layout::LANES;
 use cohort_passes::support::ir::{key, repeat, set_attribute};
 use melior::ir::{
@@ -60,15 +60,16 @@ impl<'c> Index<'c> {
 pub fn element_address<'c>(
     e: &Emitter<'c>,
     base: Val<'c>,
-    address: &Linear,
+    address: &Affine,
     bytes: i64,
     index: &[Index<'c>],
 ) -> Val<'c> {
     let mut at = base;
     let mut constant = address.constant;
-    for (coefficient, index) in address.coefficients.iter().zip(index) {
+    for (dim, coefficient) in &address.terms {
+        let index = index[*dim];
         constant += coefficient * index.constant;
-        if let Some(value) = index.value.filter(|_| *coefficient != 0) {
+        if let Some(value) = index.value {
             at = e.offset(at, e.times(value, coefficient * bytes));
         }
     }

@@ -6,7 +6,8 @@ use cohort_dialects::builder::{
     Op, Val, arguments_of, extend_block, operands_of, operations_of, result_of, results_of,
 };
 use cohort_dialects::keys;
-use cohort_passes::kernel::rows::graph::{Graph, Kind, Linear, Loops, NodeId};
+use cohort_passes::kernel::affine::Affine;
+use cohort_passes::kernel::rows::graph::{Graph, Kind, Loops, NodeId};
 use cohort_passes::kernel::rows::layout::Layouts;
 use cohort_passes::pass::{Outcome, error};
 use cohort_passes::support::ir::{clone_op, defining_op, key, set_operand};
@@ -66,8 +67,8 @@ pub fn results_of_loops(graph: &Graph<'_>, layouts: &Layouts, node: NodeId) -> V
     results
 }
 
-pub fn address(map: &[Linear], offset: i64, strides: &[i64], rank: usize) -> Linear {
-    let mut sum = Linear::constant(offset, rank);
+pub fn address(map: &[Affine], offset: i64, strides: &[i64]) -> Affine {
+    let mut sum = Affine::constant(offset);
     for (linear, stride) in map.iter().zip(strides) {
         sum = sum.plus(&linear.times(*stride));
     }

@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 
 use cohort_dialects::builder::Val;
-use cohort_passes::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, domain_of};
+use cohort_passes::kernel::affine::{Affine, Var};
+use cohort_passes::kernel::calls::graph::{Graph, Kind, NodeId, Size, domain_of};
 use melior::ir::OperationRef;
 
 use crate::emit::Emitter;
@@ -17,7 +18,7 @@ pub struct Variables<'c>(Vec<Option<Val<'c>>>);
 /// A fold at an index, with variables for the dims that it folds.
 pub struct Fold<'c> {
     pub input: NodeId,
-    pub domain: Vec<Index>,
+    pub domain: Vec<Affine>,
     pub combiner: OperationRef<'c, 'c>,
     pub inner: Vec<Var>,
     pub sizes: Vec<Size>,
@@ -41,7 +42,7 @@ impl<'c> Variables<'c> {
     }
 
     /// The value of an index; `None` where it is 0.
-    pub fn index(&self, e: &Emitter<'c>, index: &Index) -> Option<Val<'c>> {
+    pub fn index(&self, e: &Emitter<'c>, index: &Affine) -> Option<Val<'c>> {
         let terms = index.terms.iter().map(|(var, coefficient)| {
             let value = self.value(*var);
             let value = value.unwrap_or_else(|| unreachable!("a variable has its loop"));
@@ -57,7 +58,7 @@ impl<'c> Variables<'c> {
     }
 
     /// The fold that a node is at an index.
-    pub fn fold_of(&mut self, graph: &Graph<'c>, node: NodeId, at: &[Index]) -> Fold<'c> {
+    pub fn fold_of(&mut self, graph: &Graph<'c>, node: NodeId, at: &[Affine]) -> Fold<'c> {
         let Kind::Reduce {
             input,
             dims,
@@ -85,8 +86,8 @@ impl<'c> Variables<'c> {
         graph: &Graph<'c>,
         input: NodeId,
         dims: &[usize],
-        at: &[Index],
-    ) -> (Vec<Index>, Vec<Var>) {
+        at: &[Affine],
+    ) -> (Vec<Affine>, Vec<Var>) {
         let mut inner = vec![];
         let domain = domain_of(&graph.nodes[input].shape, dims, at, |_| {
             inner.push(self.add(None));
@@ -100,10 +101,10 @@ impl<'c> Variables<'c> {
     pub fn ready(
         &mut self,
         graph: &Graph<'c>,
-        (node, at): (NodeId, &[Index]),
+        (node, at): (NodeId, &[Affine]),
         blocked: &[Var],
-        done: &dyn Fn(NodeId, &[Index]) -> bool,
-    ) -> Vec<(NodeId, Vec<Index>)> {
+        done: &dyn Fn(NodeId, &[Affine]) -> bool,
+    ) -> Vec<(NodeId, Vec<Affine>)> {
         let mut stack = vec![(node, at.to_vec(), blocked.to_vec())];
         let (mut seen, mut ready) = (HashSet::new(), vec![]);
         while let Some((node, at, blocked)) = stack.pop() {

@@ -2,6 +2,7 @@
 //! values of one row ([`rows`]), per-instance kernels as a graph of the values of one call ([`calls`]), and
 //! what a kernel at the loop level says of its memory ([`loop_level`]).
 
+pub mod affine;
 pub mod call_shape;
 pub mod calls;
 pub mod description;

@@ -6,9 +6,8 @@
 //! is computed by loops. On a GPU a thread has some sums in registers, and folds compute again what they read.
 
 use cohort_abi::gpu::Precision;
-use cohort_passes::kernel::calls::graph::{
-    Graph, Index, Kind, NodeId, Product, Size, Var, identity,
-};
+use cohort_passes::kernel::affine::{Affine, Var, identity};
+use cohort_passes::kernel::calls::graph::{Graph, Kind, NodeId, Product, Size};
 use cohort_passes::kernel::calls::lanes::{Layouts, dense};
 use cohort_passes::kernel::calls::neighbours::copied_at_once;
 use cohort_passes::kernel::calls::sides::{Target, copied, located, side};
@@ -88,13 +87,13 @@ fn in_folds(
 ) -> Folded {
     let below = |var: Var| windows[var].size.known();
     let mut folded = Folded::Nowhere;
-    let mut each = |node: NodeId, at: &[Index], within: bool| {
+    let mut each = |node: NodeId, at: &[Affine], within: bool| {
         if node != product {
             return true;
         }
         let mut rows = at.iter().zip(shift).enumerate().take(at.len() - 1);
-        let is_own = |(dim, (index, shift)): (usize, (&Index, &i64))| {
-            *index == Index::var(dim).plus(&Index::constant(*shift))
+        let is_own = |(dim, (index, shift)): (usize, (&Affine, &i64))| {
+            *index == Affine::var(dim).plus(&Affine::constant(*shift))
         };
         match (within, rows.all(is_own)) {
             (false, _) => {}
@@ -208,8 +207,8 @@ impl MatmulPlan {
     fn sides(&self, graph: &Graph<'_>, product: &Product, over: &[Size]) -> [Side; 2] {
         let rank = over.len();
         let mut domain = shifted(&self.shift);
-        domain.push(Index::var(rank));
-        let at: Vec<Index> = product.at.iter().map(|index| index.at(&domain)).collect();
+        domain.push(Affine::var(rank));
+        let at: Vec<Affine> = product.at.iter().map(|index| index.at(&domain)).collect();
         let mut sizes = over.to_vec();
         sizes.push(product.depth);
         [
@@ -263,7 +262,7 @@ impl MatmulPlan {
     fn store(
         &self,
         graph: &Graph<'_>,
-        (value, at): (NodeId, Vec<Index>),
+        (value, at): (NodeId, Vec<Affine>),
         (result, windows): (usize, &[Window]),
         known: &[Option<i64>],
     ) -> Store {
@@ -291,9 +290,9 @@ fn tile_columns(columns: Size) -> i64 {
 }
 
 /// Every loop at itself plus a number.
-fn shifted(by: &[i64]) -> Vec<Index> {
+fn shifted(by: &[i64]) -> Vec<Affine> {
     let loops = by.iter().enumerate();
     loops
-        .map(|(dim, by)| Index::var(dim).plus(&Index::constant(*by)))
+        .map(|(dim, by)| Affine::var(dim).plus(&Affine::constant(*by)))
         .collect()
 }

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use cohort_abi::manifest::Elem;
-use cohort_passes::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var, identity};
+use cohort_passes::kernel::affine::{Affine, Var, identity};
+use cohort_passes::kernel::calls::graph::{Graph, Kind, NodeId, Size};
 use cohort_passes::kernel::calls::{memory, read};
 use cohort_passes::pass::{Failed, Outcome, error};
 
@@ -139,7 +140,7 @@ fn size_of(graph: &Graph<'_>, root: NodeId, dim: usize) -> Size {
             }
             // All of a length is read, and of a dim of one element always that one.
             Kind::Access { source, index } => {
-                let whole = Index::var(dim);
+                let whole = Affine::var(dim);
                 let of = index.iter().position(|index| *index == whole);
                 stack.extend(of.map(|dim| (*source, dim)));
             }
@@ -166,11 +167,11 @@ pub fn sizes_of(windows: &[Window]) -> Vec<Size> {
     windows.iter().map(|window| window.size).collect()
 }
 
-pub fn index_of(windows: &[Window]) -> Vec<Index> {
+pub fn index_of(windows: &[Window]) -> Vec<Affine> {
     windows
         .iter()
         .enumerate()
-        .map(|(var, window)| Index::var(var).plus(&Index::constant(window.from)))
+        .map(|(var, window)| Affine::var(var).plus(&Affine::constant(window.from)))
         .collect()
 }
 
@@ -187,7 +188,7 @@ pub fn find_root(
     }
     let below = |var: Var| windows.get(var)?.size.known();
     let reads = graph.reads(root, &index_of(windows), &below);
-    let is_whole = |index: (usize, &Index)| index.1.terms == [(index.0, 1)];
+    let is_whole = |index: (usize, &Affine)| index.1.terms == [(index.0, 1)];
     let (node, read) = reads.iter().find(|(node, at)| {
         let once = reads.iter().filter(|(other, _)| other == node).count() == 1;
         let same = at.len() == windows.len() && graph.nodes[*node].elem == Elem::F32;

@@ -3,9 +3,10 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
 use cohort_dialects::keys::{self, Key};
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::loop_level::map_attribute;
 use cohort_passes::kernel::rows::body::{Body, Instruction, ValueId};
-use cohort_passes::kernel::rows::graph::{Kind, Linear, NodeId};
+use cohort_passes::kernel::rows::graph::{Kind, NodeId};
 use cohort_passes::kernel::rows::layout::Place;
 use cohort_passes::kernel::rows::stage::{
     Combiner, Fold, Product, ReduceRows, Stage, Start, TILE_ROWS, Weight,
@@ -59,8 +60,8 @@ impl<'c> Writer<'_, '_, 'c> {
         DenseI64ArrayAttribute::new(self.e.b.context(), values).into()
     }
 
-    fn map(&self, address: &Linear) -> Attribute<'c> {
-        map_attribute(self.e.b.context(), address)
+    fn map(&self, address: &Affine, rank: usize) -> Attribute<'c> {
+        map_attribute(self.e.b.context(), address, rank)
     }
 
     fn stage(
@@ -117,11 +118,9 @@ impl<'c> Writer<'_, '_, 'c> {
     fn whole(&self, node: NodeId) -> (Val<'c>, Attribute<'c>) {
         let layout = self.memory.layouts.of_node[node].as_ref();
         let layout = layout.unwrap_or_else(|| unreachable!("node {node} has memory"));
-        let address = Linear {
-            constant: 0,
-            coefficients: layout.strides.clone(),
-        };
-        (self.memory.of_place(layout.place), self.map(&address))
+        let address = Affine::strided(0, &layout.strides);
+        let map = self.map(&address, layout.strides.len());
+        (self.memory.of_place(layout.place), map)
     }
 
     fn fold(&self, fold: &Fold<'c>) {
@@ -197,8 +196,8 @@ impl<'c> Writer<'_, '_, 'c> {
                 }
                 let view = layouts.view(graph, *init);
                 let view = view.unwrap_or_else(|| unreachable!("a start has memory"));
-                let address = address(map, view.offset, &view.strides, rank);
-                load(e, self.memory.of_node(view.buffer), &address, *elem)
+                let address = address(map, view.offset, &view.strides);
+                load(e, self.memory.of_node(view.buffer), (&address, rank), *elem)
             });
             starts.collect()
         });
@@ -228,7 +227,7 @@ impl<'c> Writer<'_, '_, 'c> {
             let layout = result.and_then(|node| layouts.of_node[node].as_ref());
             let Some(layout) = layout else { continue };
             memories.push(self.memory.of_place(layout.place));
-            addresses.push(self.map(&address(map, 0, &layout.strides, rank)));
+            addresses.push(self.map(&address(map, 0, &layout.strides), rank));
             stored.push(number as i64);
         }
         let folding: Vec<i64> = (0..rank)
@@ -260,13 +259,11 @@ impl<'c> Writer<'_, '_, 'c> {
 
     fn product(&self, product: &Product) {
         let left = self.memory.of_node(product.a.buffer);
-        let address = Linear {
-            constant: product.a.offset,
-            coefficients: vec![match product.rows {
-                1 => 0,
-                _ => product.a_stride,
-            }],
+        let stride = match product.rows {
+            1 => 0,
+            _ => product.a_stride,
         };
+        let address = Affine::strided(product.a.offset, &[stride]);
         let (right, row, tile) = match &product.weight {
             Weight::Panels {
                 param,
@@ -287,7 +284,7 @@ impl<'c> Writer<'_, '_, 'c> {
         };
         let mut operands = vec![left, right];
         let mut attributes = vec![
-            (keys::ADDRESS, self.map(&address)),
+            (keys::ADDRESS, self.map(&address, 1)),
             (keys::ROWS, self.number(product.rows)),
             (keys::K, self.number(product.k)),
             (keys::COLUMNS, self.number(product.columns)),
@@ -312,18 +309,19 @@ pub fn values<'c>(
     e: &Emitter<'c>,
     memory: &Declared<'_, 'c>,
     body: &Body<'c>,
-    held: &dyn Fn(NodeId, &Linear) -> Option<Val<'c>>,
+    held: &dyn Fn(NodeId, &Affine) -> Option<Val<'c>>,
 ) -> Vec<Val<'c>> {
     let mut values: Vec<Val<'c>> = Vec::new();
+    let load = |memory, address: &Affine, elem| load(e, memory, (address, body.domain.len()), elem);
     for (instruction, elem) in &body.values {
         values.push(match instruction {
             Instruction::Splat(bits) => e.bits(*bits, *elem, Width::Scalar),
             Instruction::HostScalar(operand) => {
-                let only = Linear::constant(0, body.domain.len());
-                load(e, memory.operands[*operand], &only, *elem)
+                let only = Affine::constant(0);
+                load(memory.operands[*operand], &only, *elem)
             }
             Instruction::Load { buffer, address } => held(*buffer, address)
-                .unwrap_or_else(|| load(e, memory.of_node(*buffer), address, *elem)),
+                .unwrap_or_else(|| load(memory.of_node(*buffer), address, *elem)),
             Instruction::Pointwise { op, inputs } => {
                 let inputs: Vec<_> = inputs.iter().map(|input| values[*input]).collect();
                 e.repeat(*op, &inputs, e.elem_type(*elem, Width::Scalar))
@@ -333,17 +331,23 @@ pub fn values<'c>(
     values
 }
 
-fn load<'c>(e: &Emitter<'c>, memory: Val<'c>, address: &Linear, elem: Elem) -> Val<'c> {
+/// Loads the element at an address over a number of dims.
+fn load<'c>(
+    e: &Emitter<'c>,
+    memory: Val<'c>,
+    (address, rank): (&Affine, usize),
+    elem: Elem,
+) -> Val<'c> {
     let ty = e.elem_type(elem, Width::Scalar);
-    let attributes = [(keys::ADDRESS, map_attribute(e.b.context(), address))];
-    e.b.value_with(Op::RaggedLoad, &[memory], ty, &attributes)
+    let map = map_attribute(e.b.context(), address, rank);
+    e.b.value_with(Op::RaggedLoad, &[memory], ty, &[(keys::ADDRESS, map)])
 }
 
 /// Stores what a body stores of its values.
 pub fn store<'c>(e: &Emitter<'c>, memory: &Declared<'_, 'c>, body: &Body<'c>, values: &[Val<'c>]) {
     for store in &body.stores {
         let operands = [values[store.value], memory.of_place(store.place)];
-        let address = map_attribute(e.b.context(), &store.address);
+        let address = map_attribute(e.b.context(), &store.address, body.domain.len());
         e.b.op(
             Op::RaggedStore,
             &operands,

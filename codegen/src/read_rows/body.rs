@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of, results_of};
 use cohort_dialects::keys;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::loop_level::{OperandKind, address_of};
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::constants::bits_of;
-use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::Place;
 use cohort_passes::pass::{Failed, error};
 use cohort_passes::support::ir::{blocks_of, elem_of, key};
@@ -57,7 +57,7 @@ impl<'c> Body<'c> {
                 Some(Op::RaggedProducts) => {
                     let sums = body.values.len()..;
                     for (number, sum) in sums.zip(results_of(op)) {
-                        let address = Linear::constant(0, body.domain.len());
+                        let address = Affine::constant(0);
                         let buffer = Place::Sum(number);
                         body.known.insert(key(sum), number);
                         let load = Instruction::Load { buffer, address };

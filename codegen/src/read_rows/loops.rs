@@ -7,8 +7,8 @@ use cohort_dialects::builder::{
     Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
 };
 use cohort_dialects::keys;
-use cohort_passes::kernel::loop_level::{Memory, address_of, to_linear};
-use cohort_passes::kernel::rows::graph::Linear;
+use cohort_passes::kernel::affine::Affine;
+use cohort_passes::kernel::loop_level::{Memory, address_of, to_affine};
 use cohort_passes::kernel::rows::layout::Place;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{array, clone_op, elem_of, integers, key, set_operand};
@@ -23,7 +23,7 @@ use crate::emit::{Emitter, Index, Width, divides};
 struct Stored {
     result: usize,
     place: Place,
-    address: Linear,
+    address: Affine,
     elem: Elem,
 }
 
@@ -44,7 +44,7 @@ impl<'c> Loops<'c> {
             Some(Stored {
                 result: result as usize,
                 place: kernel.place(memory),
-                address: to_linear(*addresses.get(position)?)?,
+                address: to_affine(*addresses.get(position)?)?,
                 elem: Memory::of(memory)?.elem,
             })
         });

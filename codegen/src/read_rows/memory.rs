@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
-use cohort_passes::kernel::rows::graph::Linear;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::layout::{Place, elem_bytes};
 
 use super::kernel::Kernel;
@@ -118,7 +118,7 @@ impl<'c, A: Address<'c>> Scalars<'_, 'c, A> {
         &self,
         e: &Emitter<'c>,
         place: Place,
-        address: &Linear,
+        address: &Affine,
         elem: Elem,
         index: &[Index<'c>],
     ) -> Val<'c> {
@@ -134,7 +134,7 @@ impl<'c, A: Address<'c>> Scalars<'_, 'c, A> {
         e: &Emitter<'c>,
         value: Val<'c>,
         place: Place,
-        address: &Linear,
+        address: &Affine,
         elem: Elem,
         index: &[Index<'c>],
     ) {
@@ -146,7 +146,7 @@ impl<'c, A: Address<'c>> Scalars<'_, 'c, A> {
         &self,
         e: &Emitter<'c>,
         place: Place,
-        address: &Linear,
+        address: &Affine,
         elem: Elem,
         index: &[Index<'c>],
     ) -> (Emitter<'c>, Val<'c>) {

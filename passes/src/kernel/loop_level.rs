@@ -12,8 +12,8 @@ use melior::{
     },
 };
 
-use super::rows::graph::Linear;
 use super::rows::layout::{elem_bytes, round_up};
+use crate::kernel::affine::Affine;
 use crate::support::ir::{affine_map, elem_of, top_level};
 
 /// A module's kernels for the CPU, each with the operation that lists its stages.
@@ -144,41 +144,39 @@ pub fn constant_of<'c>(b: &Builder<'c>, bits: u32, elem: Elem) -> Val<'c> {
     b.constant(value, elem_type(b.context(), elem))
 }
 
-/// The map of an address.
-pub fn to_map<'c>(context: &'c Context, linear: &Linear) -> AffineMap<'c> {
-    let terms = linear.coefficients.iter().enumerate();
-    let terms = terms.filter(|(_, coefficient)| **coefficient != 0);
-    let terms = terms.map(|(dim, coefficient)| {
-        AffineExpr::dim(context, dim) * AffineExpr::constant(context, *coefficient)
+/// The map of an address over `rank` dims.
+pub fn to_map<'c>(context: &'c Context, address: &Affine, rank: usize) -> AffineMap<'c> {
+    let terms = address.terms.iter().map(|(dim, coefficient)| {
+        AffineExpr::dim(context, *dim) * AffineExpr::constant(context, *coefficient)
     });
     let sum = terms.reduce(|sum, term| sum + term);
-    let constant = AffineExpr::constant(context, linear.constant);
+    let constant = AffineExpr::constant(context, address.constant);
     let sum = sum.map_or(constant, |sum| sum + constant);
-    AffineMap::new(context, linear.coefficients.len(), 0, &[sum])
+    AffineMap::new(context, rank, 0, &[sum])
 }
 
-/// A linear index as an affine map's attribute, one dim for each coefficient.
-pub fn map_attribute<'c>(context: &'c Context, linear: &Linear) -> Attribute<'c> {
+/// An address over `rank` dims as an affine map's attribute.
+pub fn map_attribute<'c>(context: &'c Context, address: &Affine, rank: usize) -> Attribute<'c> {
     // SAFETY: the map is of this context.
     unsafe {
         Attribute::from_raw(mlir_sys::mlirAffineMapAttrGet(
-            to_map(context, linear).to_raw(),
+            to_map(context, address, rank).to_raw(),
         ))
     }
 }
 
 /// The address that a map says; `None` where it is not linear.
-pub fn to_linear(attribute: Attribute<'_>) -> Option<Linear> {
-    let [linear] = to_linears(attribute)?.try_into().ok()?;
+pub fn to_affine(attribute: Attribute<'_>) -> Option<Affine> {
+    let [linear] = to_affines(attribute)?.try_into().ok()?;
     Some(linear)
 }
 
 /// The indices that a map says; `None` where one is not linear.
-pub fn to_linears(attribute: Attribute<'_>) -> Option<Vec<Linear>> {
+pub fn to_affines(attribute: Attribute<'_>) -> Option<Vec<Affine>> {
     let map = affine_map(attribute)?;
     (map.symbol_count() == 0).then_some(())?;
     let linears = (0..map.result_count()).map(|result| {
-        let mut linear = Linear::constant(0, map.dim_count());
+        let mut linear = Affine::constant(0);
         add(map.result(result).ok()?, 1, &mut linear)?;
         Some(linear)
     });
@@ -186,16 +184,16 @@ pub fn to_linears(attribute: Attribute<'_>) -> Option<Vec<Linear>> {
 }
 
 /// The address of an operation, its attribute `address`.
-pub fn address_of(operation: OperationRef<'_, '_>) -> Option<Linear> {
-    to_linear(operation.attribute(&keys::ADDRESS).ok()?)
+pub fn address_of(operation: OperationRef<'_, '_>) -> Option<Affine> {
+    to_affine(operation.attribute(&keys::ADDRESS).ok()?)
 }
 
 /// Adds `times` times an expression.
-fn add(expression: AffineExpr<'_>, times: i64, to: &mut Linear) -> Option<()> {
+fn add(expression: AffineExpr<'_>, times: i64, to: &mut Affine) -> Option<()> {
     if expression.is_constant() {
         to.constant += expression.constant_value() * times;
     } else if expression.is_dim() {
-        to.coefficients[expression.dim_position()] += times;
+        *to = to.plus(&Affine::var(expression.dim_position()).times(times));
     } else if expression.is_add() {
         add(expression.lhs(), times, to)?;
         add(expression.rhs(), times, to)?;
@@ -220,11 +218,9 @@ mod tests {
             (3, vec![28, 1, 0]),
             (5, vec![-2, 9]),
         ] {
-            let linear = Linear {
-                constant,
-                coefficients,
-            };
-            assert_eq!(to_linear(map_attribute(&context, &linear)), Some(linear));
+            let address = Affine::strided(constant, &coefficients);
+            let map = map_attribute(&context, &address, coefficients.len());
+            assert_eq!(to_affine(map), Some(address));
         }
     }
 }

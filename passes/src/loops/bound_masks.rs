@@ -31,7 +31,8 @@ use cohort_dialects::builder::{Builder, Op};
 use cohort_dialects::keys;
 use melior::{Context, ir::OperationRef};
 
-use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
+use crate::kernel::affine::{Affine, Var};
+use crate::kernel::calls::graph::{Graph, Kind, NodeId, Size};
 use crate::kernel::calls::loops;
 use crate::kernel::calls::stages::Stage;
 use crate::kernel::loop_level::{kernels, kernels_for_gpu};
@@ -91,7 +92,7 @@ struct Mask {
 /// The mask of a value that is read at an index.
 fn mask_of(
     graph: &Graph<'_>,
-    (node, at): (NodeId, &[Index]),
+    (node, at): (NodeId, &[Affine]),
     row: Var,
     column: Var,
 ) -> Option<Mask> {
@@ -128,7 +129,7 @@ fn mask_of(
     };
     let (left, right) = (index(left)?, index(right)?);
     // `left - right` as a comparison with the row's index minus the column's.
-    let is = |index: &Index, var: Var| index.terms == [(var, 1)];
+    let is = |index: &Affine, var: Var| index.terms == [(var, 1)];
     let (turned, distance) = if is(&left, row) && is(&right, column) {
         (false, left.constant - right.constant)
     } else if is(&left, column) && is(&right, row) {

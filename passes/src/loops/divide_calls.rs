@@ -26,7 +26,8 @@ use cohort_dialects::builder::{Builder, Op};
 use cohort_dialects::keys;
 use melior::{Context, ir::OperationRef};
 
-use crate::kernel::calls::graph::{Graph, NodeId, Size, Var};
+use crate::kernel::affine::Var;
+use crate::kernel::calls::graph::{Graph, NodeId, Size};
 use crate::kernel::calls::loops::{self, Kernel};
 use crate::kernel::calls::memory::extent;
 use crate::kernel::calls::neighbours::is_in_memory;

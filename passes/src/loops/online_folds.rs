@@ -41,7 +41,8 @@ use std::collections::HashMap;
 use cohort_dialects::builder::{Builder, Op};
 use melior::{Context, ir::OperationRef};
 
-use crate::kernel::calls::graph::{Graph, Index, NodeId, Var};
+use crate::kernel::affine::{Affine, Var};
+use crate::kernel::calls::graph::{Graph, NodeId};
 use crate::kernel::calls::lanes::{Layouts, dense};
 use crate::kernel::calls::loops::{self, Kernel};
 use crate::kernel::calls::sides::{Target, side};
@@ -127,9 +128,9 @@ fn online(
     let over = matmul.over.clone();
     let (row, key, depth) = (over.len() - 2, over.len(), over.len() + 1);
     let mut of_first = chain.first.1.clone();
-    of_first.push(Index::var(depth));
+    of_first.push(Affine::var(depth));
     let at = chain.product.at.iter();
-    let at: Vec<Index> = at.map(|index| index.at(&of_first)).collect();
+    let at: Vec<Affine> = at.map(|index| index.at(&of_first)).collect();
     let mut sizes = over.clone();
     sizes.extend([matmul.depth, chain.product.depth]);
     let sums = graph.results[matmul.result];

@@ -10,11 +10,12 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val};
+use cohort_passes::kernel::affine::{Affine, Var};
 use cohort_passes::kernel::calls;
 use cohort_passes::kernel::rows::layout::LANES;
 use melior::ir::ValueLike;
 
-use super::graph::{Graph, Index, Kind, NodeId, Size, Var};
+use super::graph::{Graph, Kind, NodeId, Size};
 use crate::emit::divides;
 use crate::emit::{Emitter, Width};
 use crate::variables::{Fold, Variables};
@@ -38,7 +39,7 @@ impl Lanes<'_> {
     }
 }
 
-type Known<'c> = HashMap<(NodeId, Vec<Index>, Option<Var>), Val<'c>>;
+type Known<'c> = HashMap<(NodeId, Vec<Affine>, Option<Var>), Val<'c>>;
 
 /// One call, with what is known of it at the place that code is written to.
 pub struct Call<'a, 'c> {
@@ -105,7 +106,7 @@ impl<'a, 'c> Call<'a, 'c> {
         &mut self,
         e: &Emitter<'c>,
         node: NodeId,
-        at: &[Index],
+        at: &[Affine],
         lanes: Lanes<'c>,
     ) -> Val<'c> {
         let (node, at) = self.graph.resolve(node, at);
@@ -131,7 +132,7 @@ impl<'a, 'c> Call<'a, 'c> {
         value
     }
 
-    fn look_up(&self, key: &(NodeId, Vec<Index>, Option<Var>)) -> Option<Val<'c>> {
+    fn look_up(&self, key: &(NodeId, Vec<Affine>, Option<Var>)) -> Option<Val<'c>> {
         self.known
             .iter()
             .rev()
@@ -139,7 +140,7 @@ impl<'a, 'c> Call<'a, 'c> {
             .copied()
     }
 
-    fn learn(&mut self, key: (NodeId, Vec<Index>, Option<Var>), value: Val<'c>) {
+    fn learn(&mut self, key: (NodeId, Vec<Affine>, Option<Var>), value: Val<'c>) {
         if let Some(known) = self.known.last_mut() {
             known.insert(key, value);
         }
@@ -150,7 +151,7 @@ impl<'a, 'c> Call<'a, 'c> {
         e: &Emitter<'c>,
         node: NodeId,
         elem: Elem,
-        at: &[Index],
+        at: &[Affine],
         lanes: Lanes<'c>,
     ) -> Val<'c> {
         if let Some(memory) = self.memory.get(&node) {
@@ -187,7 +188,7 @@ impl<'a, 'c> Call<'a, 'c> {
         })
     }
 
-    fn iota(&self, e: &Emitter<'c>, index: &Index, lanes: Lanes<'c>) -> Val<'c> {
+    fn iota(&self, e: &Emitter<'c>, index: &Affine, lanes: Lanes<'c>) -> Val<'c> {
         let first = self.variables.index(e, index).unwrap_or_else(|| e.int(0));
         let first = e.b.trunci(first, e.i32);
         let Some(lane) = lanes.var else { return first };
@@ -203,19 +204,19 @@ impl<'a, 'c> Call<'a, 'c> {
         &mut self,
         e: &Emitter<'c>,
         node: NodeId,
-        at: &[Index],
+        at: &[Affine],
         lanes: Lanes<'c>,
         blocked: &[Var],
     ) {
         let memory = &self.memory;
-        let done = |node: NodeId, _: &[Index]| memory.contains_key(&node);
+        let done = |node: NodeId, _: &[Affine]| memory.contains_key(&node);
         let ready = self.variables.ready(self.graph, (node, at), blocked, &done);
         for (node, at) in ready {
             self.value(e, node, &at, lanes);
         }
     }
 
-    fn fold(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Index], lanes: Lanes<'c>) -> Val<'c> {
+    fn fold(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Affine], lanes: Lanes<'c>) -> Val<'c> {
         let elem = self.graph.nodes[node].elem;
         let fold = self.variables.fold_of(self.graph, node, at);
         self.prepare(e, fold.input, &fold.domain, lanes, &fold.inner);

@@ -8,13 +8,13 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{CmpfPredicate, Val};
+use cohort_passes::kernel::affine::{Affine, Var};
 use cohort_passes::kernel::calls::stages::{OnlineSoftmax, Side};
 use cohort_passes::kernel::rows::layout::{LANES, round_up};
 use cohort_passes::kernel::rows::stage::{PANEL, TILE_ROWS};
 use melior::ir::ValueLike;
 
 use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
-use super::graph::{Index, Var};
 use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of};
 use crate::emit::{Emitter, Width};
 
@@ -403,13 +403,13 @@ impl<'c> Writer<'_, 'c> {
         let row_var = call.variable(position);
         let j_var = call.variable(j);
         let rank = self.online.over.len();
-        let mut loops: Vec<Index> = block.outer.iter().map(|var| Index::var(*var)).collect();
-        loops.resize(rank + 1, Index::default());
-        loops[rank - 2] = Index::var(row_var);
-        loops[rank] = Index::var(j_var);
+        let mut loops: Vec<Affine> = block.outer.iter().map(|var| Affine::var(*var)).collect();
+        loops.resize(rank + 1, Affine::default());
+        loops[rank - 2] = Affine::var(row_var);
+        loops[rank] = Affine::var(j_var);
         let (node, at) = &self.online.scores;
         let (node, at) = (*node, at.iter().map(|index| index.at(&loops)));
-        let at: Vec<Index> = at.collect();
+        let at: Vec<Affine> = at.collect();
         let scores = e.offset(
             self.at(e, layout.scores),
             e.times(in_tile, layout.score_row),

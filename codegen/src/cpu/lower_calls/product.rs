@@ -7,13 +7,14 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val};
 use cohort_dialects::keys;
+use cohort_passes::kernel::affine::{Affine, Var};
 use cohort_passes::kernel::calls::stages::{Matmul, Side};
 use cohort_passes::kernel::rows::layout::{LANES, round_up};
 use cohort_passes::kernel::rows::stage::{PANEL, TILE_ROWS};
 use melior::ir::ValueLike;
 
 use super::eval::{Call, Lanes, Memory, Range, Stride};
-use super::graph::{Index, NodeId, Var};
+use super::graph::NodeId;
 use crate::cpu::micro_kernels::{BLOCK, CHECKED_BLOCK};
 use crate::emit::{Emitter, Width};
 
@@ -299,13 +300,13 @@ pub struct Packing<'a, 'c> {
 
 impl<'c> Packing<'_, 'c> {
     /// A variable for the side's rows or columns, one for the depth, and the side's index of both.
-    fn variables(&self, call: &mut Call<'_, 'c>, first: Val<'c>) -> (Var, Var, Vec<Index>) {
+    fn variables(&self, call: &mut Call<'_, 'c>, first: Val<'c>) -> (Var, Var, Vec<Affine>) {
         let own = call.variable(first);
         let k = call.variable(self.k);
-        let mut loops: Vec<Index> = self.outer.iter().map(|var| Index::var(*var)).collect();
-        loops.resize(self.along + 1, Index::default());
-        loops[self.own] = Index::var(own);
-        loops[self.along] = Index::var(k);
+        let mut loops: Vec<Affine> = self.outer.iter().map(|var| Affine::var(*var)).collect();
+        loops.resize(self.along + 1, Affine::default());
+        loops[self.own] = Affine::var(own);
+        loops[self.along] = Affine::var(k);
         let at = self.side.at.iter();
         (own, k, at.map(|index| index.at(&loops)).collect())
     }
@@ -383,7 +384,7 @@ impl<'c> Packing<'_, 'c> {
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
         node: NodeId,
-        at: &[Index],
+        at: &[Affine],
         (k_var, k): (Var, Val<'c>),
         masked: bool,
     ) -> Val<'c> {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 use cohort_dialects::keys;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
-use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::{LANES, Place, elem_bytes};
 use cohort_passes::pass::Outcome;
 use cohort_passes::support::ir::{integer_attribute, integers};
@@ -143,14 +143,14 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         &self,
         e: &Emitter<'c>,
         place: Place,
-        address: &Linear,
+        address: &Affine,
         elem: Elem,
         index: &[Index<'c>],
         lanes: Lanes<'c>,
     ) -> Val<'c> {
         let bytes = elem_bytes(elem);
         let at = element_address(e, self.addresses[&place], address, bytes, index);
-        let along = lanes.dim.map_or(0, |dim| address.coefficients[dim]);
+        let along = lanes.dim.map_or(0, |dim| address.coefficient(dim));
         match (lanes.width, along) {
             (Width::Scalar, _) => e.load_elem(at, elem, Width::Scalar, None),
             (width, 0) => {
@@ -184,7 +184,7 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
             bytes,
             index,
         );
-        let along = lanes.dim.map_or(0, |dim| store.address.coefficients[dim]);
+        let along = lanes.dim.map_or(0, |dim| store.address.coefficient(dim));
         match (lanes.width, along) {
             (Width::Scalar, _) => e.store_elem(value, at, elem, Width::Scalar, None),
             (_, 0) => {
@@ -195,10 +195,8 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
     }
 }
 
-fn dims_of(address: &Linear) -> Vec<usize> {
-    (0..address.coefficients.len())
-        .filter(|dim| address.coefficients[*dim] != 0)
-        .collect()
+fn dims_of(address: &Affine) -> Vec<usize> {
+    address.terms.iter().map(|(dim, _)| *dim).collect()
 }
 
 /// Runs `body` for the vectors that cover `0..size`: whole ones, of which the last may overlap the

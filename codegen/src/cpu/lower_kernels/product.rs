@@ -4,9 +4,9 @@
 use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::{Val, operands_of};
 use cohort_dialects::keys;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::description::ConstantDescription;
 use cohort_passes::kernel::loop_level::{Memory, address_of};
-use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::{LANES, Place};
 use cohort_passes::kernel::rows::stage::{PANEL, TILE_ROWS, product_row_bytes};
 use cohort_passes::pass::{Failed, Outcome, error};
@@ -30,7 +30,7 @@ const ENTRY: i64 = 8;
 struct Product {
     left: Place,
     /// The first element of each of the row's matrix rows.
-    address: Linear,
+    address: Affine,
     rows: i64,
     k: i64,
     columns: i64,
@@ -193,7 +193,7 @@ fn fill_table<'c>(
                 None => (entry, start),
                 Some(i) => (
                     e.offset(entry, e.times(i, ENTRY)),
-                    e.offset(start, e.times(i, product.address.coefficients[0] * BYTES)),
+                    e.offset(start, e.times(i, product.address.coefficient(0) * BYTES)),
                 ),
             };
             e.store(start, entry, 8);

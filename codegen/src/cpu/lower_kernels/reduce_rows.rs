@@ -4,7 +4,8 @@
 //! which stay in registers meanwhile. Every element is combined in the order of the list, from the
 //! start on, so an empty list gives the start.
 
-use cohort_passes::kernel::rows::graph::{Linear, dense_strides};
+use cohort_passes::kernel::affine::Affine;
+use cohort_passes::kernel::rows::graph::dense_strides;
 use cohort_passes::kernel::rows::layout::{LANES, elem_bytes};
 use cohort_passes::pass::Outcome;
 use melior::ir::OperationRef;
@@ -117,10 +118,7 @@ impl<'a, 'c> Reducer<'_, 'a, 'c> {
             .map(|index| computer.value(e, self.list.store.value, index, lanes, &mut known))
             .collect();
         let operand = self.list.list;
-        let dense = Linear {
-            constant: 0,
-            coefficients: dense_strides(&self.list.init.domain),
-        };
+        let dense = Affine::strided(0, &dense_strides(&self.list.init.domain));
         let ends = e.for_loop(list.first, list.end, 1, &starts, |e, entry, carried| {
             let base = self.frame.arguments.listed(e, operand, entry);
             indices

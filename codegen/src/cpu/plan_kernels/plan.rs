@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 
 use crate::plan_rows::repetition;
+use cohort_passes::kernel::affine::{Affine, identity};
 use cohort_passes::kernel::rows::body::{Body, MustStore};
-use cohort_passes::kernel::rows::graph::{Graph, Kind, Linear, NodeId, identity};
+use cohort_passes::kernel::rows::graph::{Graph, Kind, NodeId};
 use cohort_passes::kernel::rows::layout::{Layout, Layouts, Place, Slot, round_up};
 use cohort_passes::kernel::rows::stage::{
     Fold, PANEL, Product, ReduceRows, Stage, Start, Weight, panel_width,
@@ -162,7 +163,7 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
         let Place::Slot(slot) = place else {
             return Err(Stop::Store(weight));
         };
-        let address = Linear::constant(0, 2);
+        let address = Affine::constant(0);
         body.stores.push(cohort_passes::kernel::rows::body::Store {
             place,
             address,

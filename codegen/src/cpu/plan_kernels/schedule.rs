@@ -3,8 +3,8 @@
 
 use cohort_dialects::builder::Op;
 use cohort_dialects::keys;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::body::{Body, Instruction};
-use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::{LANES, Slot};
 use cohort_passes::kernel::rows::stage::{Fold, ReduceRows, TILE_ROWS};
 use cohort_passes::kernel::schedule::Processor;
@@ -75,7 +75,7 @@ impl<'c> Schedule<'c> for Vectors {
 fn lanes_of_group(body: &Body<'_>) -> Option<usize> {
     let dense = |dim: usize| {
         let mut stores = body.stores.iter();
-        stores.all(|store| store.address.coefficients[dim] == 1)
+        stores.all(|store| store.address.coefficient(dim) == 1)
     };
     (0..body.domain.len())
         .rev()
@@ -94,7 +94,7 @@ fn width_along(body: &Body<'_>, dim: usize) -> i64 {
 /// Loads that are neither of one element nor of neighbours along a dim.
 fn gathers(body: &Body<'_>, dim: usize) -> usize {
     let strided = |instruction: &Instruction<'_>| match instruction {
-        Instruction::Load { address, .. } => !matches!(address.coefficients[dim], 0 | 1),
+        Instruction::Load { address, .. } => !matches!(address.coefficient(dim), 0 | 1),
         _ => false,
     };
     let instructions = body.values.iter().map(|(instruction, _)| instruction);
@@ -111,7 +111,7 @@ fn merge_dims<'c>(body: &Body<'c>) -> Body<'c> {
         dim -= 1;
         let size = body.domain[dim];
         let mergeable =
-            |address: &Linear| address.coefficients[dim - 1] == address.coefficients[dim] * size;
+            |address: &Affine| address.coefficient(dim - 1) == address.coefficient(dim) * size;
         let loads = body
             .values
             .iter()
@@ -122,11 +122,11 @@ fn merge_dims<'c>(body: &Body<'c>) -> Body<'c> {
         if loads && body.stores.iter().all(|store| mergeable(&store.address)) {
             for (instruction, _) in &mut body.values {
                 if let Instruction::Load { address, .. } = instruction {
-                    address.coefficients.remove(dim - 1);
+                    *address = address.without(dim - 1);
                 }
             }
             for store in &mut body.stores {
-                store.address.coefficients.remove(dim - 1);
+                store.address = store.address.without(dim - 1);
             }
             body.domain[dim] *= body.domain[dim - 1];
             body.domain.remove(dim - 1);
@@ -154,7 +154,7 @@ fn fold(fold: &Fold<'_>) -> FoldSchedule {
     let shares = |dim: usize| {
         let mut instructions = body.values.iter().map(|(instruction, _)| instruction);
         instructions.any(|instruction| match instruction {
-            Instruction::Load { address, .. } => address.coefficients[dim] == 0,
+            Instruction::Load { address, .. } => address.coefficient(dim) == 0,
             _ => false,
         })
     };

@@ -31,7 +31,8 @@ use std::collections::HashSet;
 use cohort_abi::gpu::{CallTiles, GpuFunction, GpuLaunch, Precision, TiledDim};
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{Builder, Val};
-use cohort_passes::kernel::calls::graph::{Form, Graph, Index, Kind, NodeId, Size, Var};
+use cohort_passes::kernel::affine::{Affine, Var};
+use cohort_passes::kernel::calls::graph::{Form, Graph, Kind, NodeId, Size};
 use cohort_passes::kernel::calls::loops::{self, Kernel};
 use cohort_passes::kernel::calls::memory::{constants, extent, result_row_bytes, row_bytes};
 use cohort_passes::kernel::calls::stages::Store;
@@ -155,8 +156,8 @@ fn tiled(size: Size, tile: i64) -> TiledDim {
 }
 
 /// An index of a stage's loops, where these are variables.
-fn at(index: &[Index], vars: &[Var]) -> Vec<Index> {
-    let vars: Vec<Index> = vars.iter().copied().map(Index::var).collect();
+fn at(index: &[Affine], vars: &[Var]) -> Vec<Affine> {
+    let vars: Vec<Affine> = vars.iter().copied().map(Affine::var).collect();
     index.iter().map(|index| index.at(&vars)).collect()
 }
 

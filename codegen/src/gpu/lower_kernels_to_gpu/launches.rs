@@ -3,10 +3,10 @@
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, results_of};
 use cohort_dialects::keys::{self, Key};
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::description::ConstantDescription;
-use cohort_passes::kernel::loop_level::to_linear;
+use cohort_passes::kernel::loop_level::to_affine;
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
-use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::Place;
 use cohort_passes::pass::error;
 use cohort_passes::support::ir::{blocks_of, defining_op, integers, key};
@@ -53,10 +53,10 @@ pub struct Chain<'c> {
 pub struct Segment {
     pub left: Place,
     /// Over the dims before the columns.
-    pub left_address: Linear,
+    pub left_address: Affine,
     pub right: Place,
     /// Over terms and columns.
-    pub right_address: Linear,
+    pub right_address: Affine,
     pub k: i64,
     pub columns: i64,
     /// Elements of a copy of the left side, and of each gate's columns.
@@ -193,7 +193,7 @@ impl<'c> Tile<'c> {
             if let Some(value) = kept.get(sum) {
                 body.values[*value].0 = Instruction::Load {
                     buffer: Place::Sum(number),
-                    address: Linear::constant(0, domain.len()),
+                    address: Affine::constant(0),
                 };
             }
         }
@@ -281,7 +281,7 @@ impl Segment {
     ) -> Result<Segment> {
         let operands = operands_of(op);
         let address = |name: Key<'_>| {
-            let linear = op.attribute(&name).ok().and_then(to_linear);
+            let linear = op.attribute(&name).ok().and_then(to_affine);
             linear.ok_or_else(|| error(op, "expected a linear map"))
         };
         let right_address = address(keys::RIGHT_ADDRESS)?;
@@ -296,7 +296,8 @@ impl Segment {
         };
         let rounded = rounding.map(|precision| {
             let param = param.ok_or_else(|| error(op, "expected a parameter as it is"))?;
-            let [down @ 0..=i64::MAX, across @ 0..=i64::MAX] = right_address.coefficients[..]
+            let [down @ 0..=i64::MAX, across @ 0..=i64::MAX] =
+                [0, 1].map(|dim| right_address.coefficient(dim))
             else {
                 let message = "expected weights to be rounded in the order of their parameter";
                 return Err(error(op, message));

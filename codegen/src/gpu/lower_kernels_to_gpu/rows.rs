@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::Val;
-use cohort_passes::kernel::rows::graph::{Linear, dense_strides};
+use cohort_passes::kernel::affine::Affine;
+use cohort_passes::kernel::rows::graph::dense_strides;
 use cohort_passes::kernel::rows::layout::{Place, elem_bytes};
 
 use super::Result;
@@ -136,10 +137,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let elem = list.elem;
         let store = &list.store;
         let domain = &list.init.domain;
-        let dense = Linear {
-            constant: 0,
-            coefficients: dense_strides(domain),
-        };
+        let dense = Affine::strided(0, &dense_strides(domain));
         let width = list.vectors;
         let pieces = domain.iter().product::<i64>() / width;
         self.deal(e, pieces, self.threads(), |e, _, row, at| {
@@ -176,7 +174,7 @@ impl<'c> Writer<'_, '_, 'c> {
         e: &Emitter<'c>,
         list: &List<'c>,
         base: Val<'c>,
-        (dense, elem): (&Linear, Elem),
+        (dense, elem): (&Affine, Elem),
         index: &[Index<'c>],
     ) -> Vec<Val<'c>> {
         let place = Place::Operand(list.list);

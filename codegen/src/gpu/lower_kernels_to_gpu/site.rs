@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::description::ConstantDescription;
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
-use cohort_passes::kernel::rows::graph::Linear;
 use cohort_passes::kernel::rows::layout::{Place, elem_bytes};
 use cohort_passes::support::ir::key;
 
@@ -119,7 +119,7 @@ impl<'c> Frame<'_, 'c> {
         &self,
         body: &Body<'c>,
         place: Place,
-        address: &Linear,
+        address: &Affine,
         elem: Elem,
         count: i64,
     ) -> bool {
@@ -134,7 +134,7 @@ impl<'c> Frame<'_, 'c> {
 }
 
 /// The loads of a body that are of memory.
-pub fn loads_of<'a>(body: &'a Body<'_>) -> impl Iterator<Item = (Place, &'a Linear)> + 'a {
+pub fn loads_of<'a>(body: &'a Body<'_>) -> impl Iterator<Item = (Place, &'a Affine)> + 'a {
     body.values
         .iter()
         .filter_map(|(instruction, _)| match instruction {
@@ -240,7 +240,7 @@ impl<'c> Site<'_, '_, 'c> {
         e: &Emitter<'c>,
         body: &Body<'c>,
         place: Place,
-        address: &Linear,
+        address: &Affine,
         elem: Elem,
     ) -> Vec<Val<'c>> {
         if let (Place::Sum(number), Some(sums)) = (place, self.sums) {
@@ -259,9 +259,10 @@ impl<'c> Site<'_, '_, 'c> {
             let at = self.element(&e, base, address, elem, number);
             e.load_elem(at, elem, Width::Scalar, None)
         };
-        match address.coefficients.last() {
-            Some(last) if *last != 0 => (0..self.count).map(load).collect(),
-            _ => self.same(load(0)),
+        let last = body.domain.len().checked_sub(1);
+        match last.map_or(0, |last| address.coefficient(last)) {
+            0 => self.same(load(0)),
+            _ => (0..self.count).map(load).collect(),
         }
     }
 
@@ -303,7 +304,7 @@ impl<'c> Site<'_, '_, 'c> {
         &self,
         e: &Emitter<'c>,
         base: Address<'c>,
-        address: &Linear,
+        address: &Affine,
         elem: Elem,
         number: i64,
     ) -> Val<'c> {

@@ -1,7 +1,7 @@
 //! A kernel's body as a graph of the values of one call.
 //!
 //! A node's shape is that of one call: the batch dim is left out, and a ragged dim is the length
-//! that the kernel's argument gives. Nodes are read at an [`Index`] a dim, an affine expression of
+//! that the kernel's argument gives. Nodes are read at an [`Affine`] a dim, an affine expression of
 //! the variables of the loops around, so that broadcasts, slices and transpositions cost nothing.
 
 use std::collections::HashSet;
@@ -10,13 +10,11 @@ use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, name_of};
 use melior::ir::OperationRef;
 
+use crate::kernel::affine::{Affine, Var, identity};
 use crate::support::ir::attributes_without;
 
 /// The place of a node in [`Graph::nodes`].
 pub type NodeId = usize;
-
-/// A loop's variable.
-pub type Var = usize;
 
 /// How long a dim of a call is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -35,73 +33,6 @@ impl Size {
             Size::Length(_) => None,
         }
     }
-}
-
-/// `constant + Σ coefficient * variable`, variables in rising order.
-#[derive(Clone, PartialEq, Eq, Debug, Hash, Default)]
-pub struct Index {
-    /// What is added.
-    pub constant: i64,
-    /// Each variable with its coefficient; no variable occurs twice.
-    pub terms: Vec<(Var, i64)>,
-}
-
-impl Index {
-    /// An index without variables.
-    pub fn constant(constant: i64) -> Index {
-        Index {
-            constant,
-            terms: vec![],
-        }
-    }
-
-    /// The variable alone.
-    pub fn var(var: Var) -> Index {
-        Index {
-            constant: 0,
-            terms: vec![(var, 1)],
-        }
-    }
-
-    /// The sum of both.
-    pub fn plus(mut self, other: &Index) -> Index {
-        self.constant += other.constant;
-        for (var, coefficient) in &other.terms {
-            match self.terms.binary_search_by_key(var, |term| term.0) {
-                Ok(at) => self.terms[at].1 += coefficient,
-                Err(at) => self.terms.insert(at, (*var, *coefficient)),
-            }
-        }
-        self.terms.retain(|term| term.1 != 0);
-        self
-    }
-
-    /// The product with a factor.
-    pub fn times(mut self, factor: i64) -> Index {
-        self.constant *= factor;
-        self.terms.iter_mut().for_each(|term| term.1 *= factor);
-        self.terms.retain(|term| term.1 != 0);
-        self
-    }
-
-    /// The variable's coefficient; 0 where it does not occur.
-    pub fn coefficient(&self, var: Var) -> i64 {
-        let term = self.terms.iter().find(|term| term.0 == var);
-        term.map_or(0, |term| term.1)
-    }
-
-    /// This expression of a reader's dims, where the reader is read at `index`.
-    pub fn at(&self, index: &[Index]) -> Index {
-        let start = Index::constant(self.constant);
-        self.terms.iter().fold(start, |sum, (dim, coefficient)| {
-            sum.plus(&index[*dim].clone().times(*coefficient))
-        })
-    }
-}
-
-/// Every dim at itself.
-pub fn identity(rank: usize) -> Vec<Index> {
-    (0..rank).map(Index::var).collect()
 }
 
 /// What a node's elements are.
@@ -132,7 +63,7 @@ pub enum Kind<'c> {
         /// The node that is read.
         source: NodeId,
         /// An index for each dim of the source.
-        index: Vec<Index>,
+        index: Vec<Affine>,
     },
     /// One input after another along a dim of known size.
     Concat {
@@ -202,7 +133,7 @@ impl<'c> Graph<'c> {
     }
 
     /// The node that is in the end read at an index, and where, behind broadcasts and slices.
-    pub fn resolve(&self, mut node: NodeId, at: &[Index]) -> (NodeId, Vec<Index>) {
+    pub fn resolve(&self, mut node: NodeId, at: &[Affine]) -> (NodeId, Vec<Affine>) {
         let mut at = at.to_vec();
         while let Kind::Access { source, index } = &self.nodes[node].kind {
             at = index.iter().map(|linear| linear.at(&at)).collect();
@@ -212,7 +143,7 @@ impl<'c> Graph<'c> {
     }
 
     /// The variables that a node depends on at an index, in rising order.
-    pub fn depends(&self, node: NodeId, at: &[Index]) -> Vec<Var> {
+    pub fn depends(&self, node: NodeId, at: &[Affine]) -> Vec<Var> {
         let mut vars = vec![];
         self.collect_vars(node, at, &mut HashSet::new(), &mut vars);
         vars.sort_unstable();
@@ -223,8 +154,8 @@ impl<'c> Graph<'c> {
     fn collect_vars(
         &self,
         node: NodeId,
-        at: &[Index],
-        seen: &mut HashSet<(NodeId, Vec<Index>)>,
+        at: &[Affine],
+        seen: &mut HashSet<(NodeId, Vec<Affine>)>,
         vars: &mut Vec<Var>,
     ) {
         let (node, at) = self.resolve(node, at);
@@ -286,11 +217,11 @@ impl<'c> Graph<'c> {
         }
         // The domain's index, with the summed dim's variable behind the kept ones.
         let summed = dims[0];
-        let at: Vec<Index> = (0..=rank)
+        let at: Vec<Affine> = (0..=rank)
             .map(|dim| match dim {
-                dim if dim == summed => Index::var(rank),
-                dim if dim > summed => Index::var(dim - 1),
-                dim => Index::var(dim),
+                dim if dim == summed => Affine::var(rank),
+                dim if dim > summed => Affine::var(dim - 1),
+                dim => Affine::var(dim),
             })
             .collect();
         let (input, at) = self.resolve(*input, &at);
@@ -321,15 +252,15 @@ impl<'c> Graph<'c> {
     }
 
     /// Whether two nodes are computed alike at such indices, though they may be written twice.
-    pub fn same(&self, a: (NodeId, &[Index]), b: (NodeId, &[Index])) -> bool {
+    pub fn same(&self, a: (NodeId, &[Affine]), b: (NodeId, &[Affine])) -> bool {
         self.same_of(a, b, &mut HashSet::new())
     }
 
     fn same_of(
         &self,
-        (a, at_a): (NodeId, &[Index]),
-        (b, at_b): (NodeId, &[Index]),
-        seen: &mut HashSet<[(NodeId, Vec<Index>); 2]>,
+        (a, at_a): (NodeId, &[Affine]),
+        (b, at_b): (NodeId, &[Affine]),
+        seen: &mut HashSet<[(NodeId, Vec<Affine>); 2]>,
     ) -> bool {
         let (a, b) = (self.resolve(a, at_a), self.resolve(b, at_b));
         // What is being compared, or was, need not be again: one difference decides.
@@ -376,7 +307,7 @@ impl<'c> Graph<'c> {
                     .flatten()
                     .flat_map(|index| &index.terms);
                 let first = vars.map(|(var, _)| var + 1).max().unwrap_or(0);
-                let domain = |shape: &[Size], dims: &[usize], at: &[Index]| {
+                let domain = |shape: &[Size], dims: &[usize], at: &[Affine]| {
                     let mut vars = first..;
                     domain_of(shape, dims, at, |_| vars.next().unwrap_or(first))
                 };
@@ -398,10 +329,10 @@ impl<'c> Graph<'c> {
     /// Returns a concatenation that is read across its parts; what lies behind one is left out.
     pub fn walk(
         &self,
-        (node, at): (NodeId, &[Index]),
+        (node, at): (NodeId, &[Affine]),
         first: Var,
         below: &dyn Fn(Var) -> Option<i64>,
-        each: &mut dyn FnMut(NodeId, &[Index], bool) -> bool,
+        each: &mut dyn FnMut(NodeId, &[Affine], bool) -> bool,
     ) -> Option<NodeId> {
         let (mut folded, mut seen) = (vec![], HashSet::new());
         let mut across = None;
@@ -446,9 +377,9 @@ impl<'c> Graph<'c> {
     pub fn reads(
         &self,
         node: NodeId,
-        at: &[Index],
+        at: &[Affine],
         below: &dyn Fn(Var) -> Option<i64>,
-    ) -> Vec<(NodeId, Vec<Index>)> {
+    ) -> Vec<(NodeId, Vec<Affine>)> {
         let mut found = vec![];
         self.walk((node, at), Var::MAX, below, &mut |node, at, _| {
             let fold = matches!(self.nodes[node].kind, Kind::Reduce { .. });
@@ -499,13 +430,13 @@ fn input_of(graph: &Graph<'_>, reduce: NodeId) -> Option<NodeId> {
 pub fn domain_of(
     shape: &[Size],
     dims: &[usize],
-    at: &[Index],
+    at: &[Affine],
     mut variable: impl FnMut(Size) -> Var,
-) -> Vec<Index> {
+) -> Vec<Affine> {
     let mut kept = at.iter();
     let index = shape.iter().enumerate().map(|(dim, size)| {
         if dims.contains(&dim) {
-            return Index::var(variable(*size));
+            return Affine::var(variable(*size));
         }
         kept.next().cloned().unwrap_or_default()
     });
@@ -518,9 +449,9 @@ pub fn part_of(
     graph: &Graph<'_>,
     inputs: &[NodeId],
     dim: usize,
-    at: &[Index],
+    at: &[Affine],
     below: impl Fn(Var) -> Option<i64>,
-) -> Option<(NodeId, Vec<Index>)> {
+) -> Option<(NodeId, Vec<Affine>)> {
     let (mut least, mut most) = (at[dim].constant, at[dim].constant);
     for (var, coefficient) in &at[dim].terms {
         let last = coefficient * (below(*var)? - 1);
@@ -550,7 +481,7 @@ pub struct Product {
     /// The right factor.
     pub b: NodeId,
     /// Where the result is, in variables of its dims.
-    pub at: Vec<Index>,
+    pub at: Vec<Affine>,
     /// How many terms are summed.
     pub depth: Size,
     /// What the sums start from.

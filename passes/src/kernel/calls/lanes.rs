@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+use super::graph::{Graph, Kind, NodeId, Size, part_of};
+use crate::kernel::affine::{Affine, Var};
 
 /// Elements between neighbours along each dim; `None` where they differ from call to call.
 pub type Strides = Vec<Option<i64>>;
@@ -31,7 +32,7 @@ pub fn dense(shape: &[Size]) -> Strides {
 }
 
 /// Elements between lanes along a variable; `None` where they differ from call to call.
-fn between_lanes(strides: &Strides, at: &[Index], lane: Var) -> Option<i64> {
+fn between_lanes(strides: &Strides, at: &[Affine], lane: Var) -> Option<i64> {
     let steps = at.iter().zip(strides);
     let steps = steps.filter(|(index, _)| index.coefficient(lane) != 0);
     steps
@@ -61,7 +62,7 @@ impl<'a, 'c> Layouts<'a, 'c> {
     pub fn gathers(
         &self,
         node: NodeId,
-        at: &[Index],
+        at: &[Affine],
         lane: Var,
         below: &dyn Fn(Var) -> Option<i64>,
     ) -> usize {
@@ -88,7 +89,7 @@ impl<'a, 'c> Layouts<'a, 'c> {
                     let mut kept = at.into_iter();
                     let domain = (0..self.graph.nodes[*input].shape.len())
                         .map(|dim| match dims.contains(&dim) {
-                            true => Index::default(),
+                            true => Affine::default(),
                             false => kept.next().unwrap_or_default(),
                         })
                         .collect();
@@ -105,7 +106,7 @@ impl<'a, 'c> Layouts<'a, 'c> {
     /// by side: one entry of several, as a part of a concatenation has, is not that.
     pub fn lanes_of_stores(
         &self,
-        (node, at): (NodeId, &[Index]),
+        (node, at): (NodeId, &[Affine]),
         sizes: &[Option<i64>],
         memory: &Strides,
         below: &dyn Fn(Var) -> Option<i64>,
@@ -115,7 +116,7 @@ impl<'a, 'c> Layouts<'a, 'c> {
             return None;
         }
         let reads = self.graph.reads(node, at, below);
-        let gathers = |(node, at): &(NodeId, Vec<Index>)| self.gathers(*node, at, lane, below);
+        let gathers = |(node, at): &(NodeId, Vec<Affine>)| self.gathers(*node, at, lane, below);
         (!reads.iter().any(|read| gathers(read) > 0)).then_some(lane)
     }
 }

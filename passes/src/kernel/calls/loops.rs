@@ -11,13 +11,13 @@ use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of
 use cohort_dialects::keys::{self, Key};
 use melior::ir::{Attribute, BlockRef, OperationRef, ValueLike, operation::OperationLike};
 
-use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size};
+use super::graph::{Form, Graph, Kind, Node, NodeId, Size};
 use super::read::size_of;
 use super::stages::{Calls, Matmul, Nest, OnlineSoftmax, Side, Stage, Store};
 use super::write::Declared;
-use crate::kernel::loop_level::{Memory, OperandKind, to_linears};
+use crate::kernel::affine::Affine;
+use crate::kernel::loop_level::{Memory, OperandKind, to_affines};
 use crate::kernel::rows::constants::bits_of;
-use crate::kernel::rows::graph::Linear;
 use crate::pass::{Failed, Outcome, error};
 use crate::support::dims::{self, length_names};
 use crate::support::ir::{
@@ -303,7 +303,7 @@ impl<'c> Reader<'c> {
         // The first product's elements lie by key, the sums by row and column.
         let row = self.node(Kind::Operand, keys.clone(), Elem::F32, stage);
         let region = Region::new(&of_keys);
-        let product = self.access(&region, row, vec![Index::var(over.len())], stage);
+        let product = self.access(&region, row, vec![Affine::var(over.len())], stage);
         let scores = self.yielded(stage, 2, &of_keys, &[product])?;
         let sums = self.node(Kind::Operand, over.clone(), Elem::F32, stage);
         if let Some(argument) = arguments_of(block_of(stage, 4)?).first() {
@@ -356,7 +356,7 @@ impl<'c> Reader<'c> {
         number: usize,
         over: &[Size],
         arguments: &[Value],
-    ) -> Result<(NodeId, Vec<Index>), Failed> {
+    ) -> Result<(NodeId, Vec<Affine>), Failed> {
         let block = block_of(stage, number)?;
         let mut region = Region::new(over);
         for (argument, value) in arguments_of(block).into_iter().zip(arguments) {
@@ -489,7 +489,7 @@ impl<'c> Reader<'c> {
         &mut self,
         region: &Region,
         source: NodeId,
-        index: Vec<Index>,
+        index: Vec<Affine>,
         op: OperationRef<'c, 'c>,
     ) -> Value {
         let mut dims: Vec<usize> = index
@@ -498,9 +498,9 @@ impl<'c> Reader<'c> {
             .collect();
         dims.sort_unstable();
         dims.dedup();
-        let own: Vec<Index> = (0..region.sizes.len())
+        let own: Vec<Affine> = (0..region.sizes.len())
             .map(|dim| dims.iter().position(|of| *of == dim))
-            .map(|at| at.map_or(Index::default(), Index::var))
+            .map(|at| at.map_or(Affine::default(), Affine::var))
             .collect();
         let index = index.iter().map(|index| index.at(&own)).collect();
         let elem = self.kernel.graph.nodes[source].elem;
@@ -528,7 +528,7 @@ impl<'c> Reader<'c> {
             Kind::Splat(bits) => Kind::Splat(bits),
             _ => Kind::Access {
                 source: value.node,
-                index: index.map(Index::var).collect(),
+                index: index.map(Affine::var).collect(),
             },
         };
         let elem = self.kernel.graph.nodes[value.node].elem;
@@ -553,8 +553,8 @@ fn lanes_of(stage: OperationRef<'_, '_>) -> Option<usize> {
 
 impl Value {
     /// The node, and the loops where it is read.
-    fn read(&self) -> (NodeId, Vec<Index>) {
-        let at = self.dims.iter().map(|dim| Index::var(*dim));
+    fn read(&self) -> (NodeId, Vec<Affine>) {
+        let at = self.dims.iter().map(|dim| Affine::var(*dim));
         (self.node, at.collect())
     }
 }
@@ -579,19 +579,10 @@ impl Region {
     }
 
     /// The indices that an operation's map makes of the loops around.
-    fn index(&self, op: OperationRef<'_, '_>) -> Result<Vec<Index>, Failed> {
-        let linears = op.attribute(&keys::ADDRESS).ok().and_then(to_linears);
+    fn index(&self, op: OperationRef<'_, '_>) -> Result<Vec<Affine>, Failed> {
+        let linears = op.attribute(&keys::ADDRESS).ok().and_then(to_affines);
         let linears = linears.ok_or_else(|| error(op, "expected a linear map"))?;
-        let index = linears.into_iter().map(|linear| {
-            let Linear {
-                constant,
-                coefficients,
-            } = linear;
-            let terms = self.around.iter().zip(coefficients);
-            terms.fold(Index::constant(constant), |sum, (dim, coefficient)| {
-                sum.plus(&Index::var(*dim).times(coefficient))
-            })
-        });
-        Ok(index.collect())
+        let around: Vec<Affine> = self.around.iter().copied().map(Affine::var).collect();
+        Ok(linears.iter().map(|linear| linear.at(&around)).collect())
     }
 }

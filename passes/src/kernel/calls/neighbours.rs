@@ -3,9 +3,10 @@
 
 use cohort_abi::manifest::Elem;
 
-use super::graph::{Graph, Index, Kind, NodeId, Size, Var};
+use super::graph::{Graph, Kind, NodeId, Size};
 use super::memory::{result_row_bytes, row_bytes};
 use super::stages::Store;
+use crate::kernel::affine::{Affine, Var};
 use crate::kernel::rows::layout::elem_bytes;
 
 /// The most bytes that are taken at once.
@@ -20,7 +21,7 @@ pub fn is_in_memory(graph: &Graph<'_>, node: NodeId) -> bool {
 }
 
 /// How many floats of a node in memory can be copied at once that are neighbours where a variable counts up.
-pub fn copied_at_once(graph: &Graph<'_>, (node, at): (NodeId, &[Index]), along: Var) -> i64 {
+pub fn copied_at_once(graph: &Graph<'_>, (node, at): (NodeId, &[Affine]), along: Var) -> i64 {
     let begins = match graph.nodes[node].kind {
         Kind::Operand => row_bytes(graph, node) % WIDE_BYTES == 0,
         // What is made at load begins at a multiple of more.
@@ -66,7 +67,7 @@ fn strides(graph: &Graph<'_>, node: NodeId) -> Vec<(i64, bool)> {
 }
 
 /// Whether a node's elements are neighbours in memory where a variable counts up.
-fn is_near(graph: &Graph<'_>, (node, at): (NodeId, &[Index]), along: Var) -> bool {
+fn is_near(graph: &Graph<'_>, (node, at): (NodeId, &[Affine]), along: Var) -> bool {
     let mut sum = 0;
     for (index, (bytes, known)) in at.iter().zip(strides(graph, node)) {
         match index.coefficient(along) {
@@ -79,7 +80,7 @@ fn is_near(graph: &Graph<'_>, (node, at): (NodeId, &[Index]), along: Var) -> boo
 }
 
 /// Whether neighbours, taken so many bytes at once, begin at multiples of that from where the memory does.
-fn is_aligned(graph: &Graph<'_>, (node, at): (NodeId, &[Index]), along: Var, taken: i64) -> bool {
+fn is_aligned(graph: &Graph<'_>, (node, at): (NodeId, &[Affine]), along: Var, taken: i64) -> bool {
     let mut dims = at.iter().zip(strides(graph, node));
     dims.all(|(index, (bytes, _))| {
         let others = index.terms.iter().filter(|(var, _)| *var != along);

@@ -18,7 +18,8 @@ use melior::ir::{
     r#type::TypeLike,
 };
 
-use super::graph::{Form, Graph, Index, Kind, Node, NodeId, Size, identity};
+use super::graph::{Form, Graph, Kind, Node, NodeId, Size};
+use crate::kernel::affine::{Affine, identity};
 use crate::pass::{Failed, Outcome, error};
 use crate::support::dims::{self, Takes, length_names};
 use crate::support::ir::{TensorType, blocks_of, elem_of, global_of, integers, key};
@@ -262,8 +263,8 @@ impl<'c> Reader<'c> {
                 let added: Vec<i64> = integers(op, keys::DIMENSIONS);
                 let kept = (lead..typed.shape.len() + lead)
                     .filter(|axis| !added.contains(&(*axis as i64)))
-                    .map(|axis| Index::var(axis - lead));
-                let index: Vec<Index> = kept.collect();
+                    .map(|axis| Affine::var(axis - lead));
+                let index: Vec<Affine> = kept.collect();
                 if index.len() != from.shape.len() {
                     return Err(error(
                         op,
@@ -286,7 +287,7 @@ impl<'c> Reader<'c> {
                 }
                 let mut index = identity(typed.shape.len());
                 for (to, from) in permutation.iter().skip(lead as usize).enumerate() {
-                    index[(from - lead) as usize] = Index::var(to);
+                    index[(from - lead) as usize] = Affine::var(to);
                 }
                 let node = self.access(source, index, &typed.shape, op);
                 self.values.insert(key(result_of(op, 0)), node);
@@ -345,7 +346,7 @@ impl<'c> Reader<'c> {
     fn access(
         &mut self,
         source: NodeId,
-        index: Vec<Index>,
+        index: Vec<Affine>,
         shape: &[Size],
         op: OperationRef<'c, 'c>,
     ) -> NodeId {

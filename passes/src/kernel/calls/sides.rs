@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use cohort_abi::manifest::Elem;
 
-use super::graph::{Graph, Index, Kind, NodeId, Size, Var, part_of};
+use super::graph::{Graph, Kind, NodeId, Size, part_of};
 use super::lanes::Layouts;
 use super::neighbours::is_in_memory;
 use super::stages::Side;
+use crate::kernel::affine::{Affine, Var};
 
 /// What a kernel is planned for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +30,7 @@ impl Target {
 /// depth. It is packed along the one where less need be gathered; where that is the same, as the target has it.
 pub fn side(
     graph: &Graph<'_>,
-    (value, at): (NodeId, Vec<Index>),
+    (value, at): (NodeId, Vec<Affine>),
     sizes: &[Size],
     [own, depth]: [Var; 2],
     (target, or_own): (Target, bool),
@@ -51,9 +52,9 @@ pub fn side(
 /// What a side is in memory from where a GPU copies it, rather than to be computed.
 pub fn copied(
     graph: &Graph<'_>,
-    side: (NodeId, &[Index]),
+    side: (NodeId, &[Affine]),
     below: &dyn Fn(Var) -> Option<i64>,
-) -> Option<(NodeId, Vec<Index>)> {
+) -> Option<(NodeId, Vec<Affine>)> {
     let (node, at) = located(graph, side, below);
     let is_copied = is_in_memory(graph, node) && graph.nodes[node].elem == Elem::F32;
     is_copied.then_some((node, at))
@@ -62,9 +63,9 @@ pub fn copied(
 /// The node that is in the end read at an index, behind concatenations as well.
 pub fn located(
     graph: &Graph<'_>,
-    (node, at): (NodeId, &[Index]),
+    (node, at): (NodeId, &[Affine]),
     below: &dyn Fn(Var) -> Option<i64>,
-) -> (NodeId, Vec<Index>) {
+) -> (NodeId, Vec<Affine>) {
     let mut read = graph.resolve(node, at);
     while let Kind::Concat { inputs, dim } = &graph.nodes[read.0].kind {
         match part_of(graph, inputs, *dim, &read.1, below) {

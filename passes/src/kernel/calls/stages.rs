@@ -3,7 +3,8 @@
 
 use cohort_abi::manifest::{Division, Extent, Padding};
 
-use super::graph::{Index, NodeId, Size};
+use super::graph::{NodeId, Size};
+use crate::kernel::affine::Affine;
 
 /// A part of a kernel's work, after which its results are in memory.
 pub enum Stage {
@@ -17,7 +18,7 @@ pub enum Stage {
 
 impl Stage {
     /// What is computed in it: nodes, and where they are read.
-    pub fn values(&self) -> Vec<(NodeId, &[Index])> {
+    pub fn values(&self) -> Vec<(NodeId, &[Affine])> {
         match self {
             Stage::Nest(nest) => vec![nest.store.read()],
             Stage::Matmul(matmul) => {
@@ -50,18 +51,18 @@ pub struct Store {
     /// The node that is computed.
     pub value: NodeId,
     /// The index in the node, in variables of the loops.
-    pub at: Vec<Index>,
+    pub at: Vec<Affine>,
     /// The loop that runs in vectors.
     pub lanes: Option<usize>,
     /// The number of the result, and the index there.
     pub result: usize,
     /// The index in the result, in variables of the loops.
-    pub to: Vec<Index>,
+    pub to: Vec<Affine>,
 }
 
 impl Store {
     /// The node and the index that are computed.
-    pub fn read(&self) -> (NodeId, &[Index]) {
+    pub fn read(&self) -> (NodeId, &[Affine]) {
         (self.value, &self.at)
     }
 }
@@ -72,14 +73,14 @@ pub struct Side {
     /// The node that is read.
     pub value: NodeId,
     /// The index in the node, in variables of the loops and of the summed dim.
-    pub at: Vec<Index>,
+    pub at: Vec<Affine>,
     /// Whether vectors run along the dim that is summed over; else along rows or columns.
     pub along_depth: bool,
 }
 
 impl Side {
     /// The node and the index that are read.
-    pub fn read(&self) -> (NodeId, &[Index]) {
+    pub fn read(&self) -> (NodeId, &[Affine]) {
         (self.value, &self.at)
     }
 }
@@ -103,7 +104,7 @@ pub struct Matmul {
     /// The number of the result that holds the sums.
     pub result: usize,
     /// The index of a sum in the result, in variables of the loops.
-    pub to: Vec<Index>,
+    pub to: Vec<Affine>,
     /// Row `i` has the first `i + until` terms only.
     pub until: Option<i64>,
     /// What is computed of the sums as soon as they are complete.
@@ -128,7 +129,7 @@ pub struct OnlineSoftmax {
     /// The right factor of the scores: the keys.
     pub right: Side,
     /// What the softmax is of, and the node in it that is the product's element, by key.
-    pub scores: (NodeId, Vec<Index>),
+    pub scores: (NodeId, Vec<Affine>),
     /// The node of the product that the scores are computed from.
     pub product: NodeId,
     /// What the softmax weighs: a row for each key.

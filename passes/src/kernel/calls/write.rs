@@ -14,8 +14,9 @@ use melior::ir::{Attribute, Region, Type};
 
 pub use given::Given;
 
-use super::graph::{Graph, Index, NodeId, Size, Var};
+use super::graph::{Graph, NodeId, Size};
 use super::stages::{Matmul, Nest, OnlineSoftmax, Side};
+use crate::kernel::affine::{Affine, Var};
 use crate::kernel::loop_level::{Memory, elem_type};
 use crate::kernel::rows::layout::LANES;
 use scalars::Scalars;
@@ -36,20 +37,20 @@ pub struct Shifted {
     /// What is added, for each dim of the node.
     pub by: Vec<i64>,
     /// The only index there that may be read, where others are not at hand.
-    pub own: Option<Vec<Index>>,
+    pub own: Option<Vec<Affine>>,
 }
 
 impl Shifted {
     /// Where the node's element lies.
-    fn index(&self, at: &[Index]) -> Vec<Index> {
+    fn index(&self, at: &[Affine]) -> Vec<Affine> {
         let by = at.iter().zip(&self.by);
-        by.map(|(index, by)| index.clone().plus(&Index::constant(*by)))
+        by.map(|(index, by)| index.plus(&Affine::constant(*by)))
             .collect()
     }
 
     /// Whether a node's element lies there, and need not be computed.
-    fn stands_for(&self, node: NodeId, at: &[Index]) -> bool {
-        let is_at_hand = |own: &Vec<Index>| *own == self.index(at);
+    fn stands_for(&self, node: NodeId, at: &[Affine]) -> bool {
+        let is_at_hand = |own: &Vec<Affine>| *own == self.index(at);
         self.node == node && self.own.as_ref().is_none_or(is_at_hand)
     }
 }
@@ -98,7 +99,7 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// The map to an element of a result from such loops.
-    fn address(&self, result: usize, at: &[Index], over: &[Size]) -> Attribute<'c> {
+    fn address(&self, result: usize, at: &[Affine], over: &[Size]) -> Attribute<'c> {
         let vars: Vec<Var> = (0..over.len()).collect();
         self.given.borrow_mut().take(self.shape(result), at, over);
         scalars::map(self.b.context(), at, &vars)
@@ -178,7 +179,7 @@ impl<'c> Writer<'_, 'c> {
 
     /// A softmax-like chain whose scores are made of a product, which is read there; `sums` is what stands for the
     /// second product in what is computed of it.
-    pub fn online(&self, online: &OnlineSoftmax, product: (NodeId, Vec<Index>), sums: Shifted) {
+    pub fn online(&self, online: &OnlineSoftmax, product: (NodeId, Vec<Affine>), sums: Shifted) {
         let mut of_keys = online.over.clone();
         of_keys.push(online.keys);
         let mut of_terms = of_keys.clone();

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use cohort_abi::manifest::Elem;
 use melior::ir::OperationRef;
 
-use super::graph::{Graph, Kind, Linear, NodeId};
+use super::graph::{Graph, Kind, NodeId};
 use super::layout::{Layouts, Place, reshape_groups};
+use crate::kernel::affine::Affine;
 
 /// The place of a value in [`Body::values`].
 pub type ValueId = usize;
@@ -22,7 +23,7 @@ pub enum Instruction<'c, M = NodeId> {
         /// What is read.
         buffer: M,
         /// The element, in variables of the body's domain.
-        address: Linear,
+        address: Affine,
     },
     /// The operand of this number, a scalar that the host passes.
     HostScalar(usize),
@@ -43,7 +44,7 @@ pub struct Store {
     /// The memory.
     pub place: Place,
     /// The element, in variables of the body's domain.
-    pub address: Linear,
+    pub address: Affine,
     /// What is written.
     pub value: ValueId,
 }
@@ -59,8 +60,8 @@ pub struct Body<'c> {
     pub values: Vec<(Instruction<'c>, Elem)>,
     /// What is written, in order.
     pub stores: Vec<Store>,
-    known: HashMap<(NodeId, Vec<Linear>), ValueId>,
-    loads: HashMap<(NodeId, Linear), ValueId>,
+    known: HashMap<(NodeId, Vec<Affine>), ValueId>,
+    loads: HashMap<(NodeId, Affine), ValueId>,
     /// How often each pointwise node is computed, in elements.
     pub evaluations: HashMap<NodeId, i64>,
 }
@@ -95,7 +96,7 @@ impl<'c> Body<'c> {
         &mut self,
         source: &Source<'_, 'c>,
         id: NodeId,
-        index: &[Linear],
+        index: &[Affine],
     ) -> Result<ValueId, MustStore> {
         if let Some(value) = self.known.get(&(id, index.to_vec())) {
             return Ok(*value);
@@ -103,8 +104,7 @@ impl<'c> Body<'c> {
         let node = &source.graph.nodes[id];
         let value = match source.layouts.view(source.graph, id) {
             Some(view) => {
-                let mut address = view.address(index);
-                address.coefficients.resize(self.domain.len(), 0);
+                let address = view.address(index);
                 self.load(view.buffer, address, node.elem)
             }
             None => self.compute(source, id, index)?,
@@ -118,7 +118,7 @@ impl<'c> Body<'c> {
         &mut self,
         source: &Source<'_, 'c>,
         id: NodeId,
-        index: &[Linear],
+        index: &[Affine],
     ) -> Result<ValueId, MustStore> {
         let node = &source.graph.nodes[id];
         match &node.kind {
@@ -147,10 +147,7 @@ impl<'c> Body<'c> {
                 source: from,
                 index: map,
             } => {
-                let index: Vec<Linear> = map
-                    .iter()
-                    .map(|linear| self.compose(linear, index))
-                    .collect();
+                let index: Vec<Affine> = map.iter().map(|linear| linear.at(index)).collect();
                 self.value(source, *from, &index)
             }
             Kind::Reshape { source: from } => {
@@ -162,8 +159,7 @@ impl<'c> Body<'c> {
                 // Dims that are joined lie one behind the other in memory.
                 let view = source.layouts.selected(source.graph, id);
                 let view = view.ok_or(MustStore(*from))?;
-                let mut address = view.address(index);
-                address.coefficients.resize(self.domain.len(), 0);
+                let address = view.address(index);
                 Ok(self.load(view.buffer, address, node.elem))
             }
             // Always in memory.
@@ -172,7 +168,7 @@ impl<'c> Body<'c> {
     }
 
     /// Says that a node at an index of the whole domain has this value.
-    pub fn define(&mut self, id: NodeId, index: &[Linear], value: ValueId) {
+    pub fn define(&mut self, id: NodeId, index: &[Affine], value: ValueId) {
         self.known.insert((id, index.to_vec()), value);
     }
 
@@ -181,7 +177,7 @@ impl<'c> Body<'c> {
         self.values.len() - 1
     }
 
-    fn load(&mut self, buffer: NodeId, address: Linear, elem: Elem) -> ValueId {
+    fn load(&mut self, buffer: NodeId, address: Affine, elem: Elem) -> ValueId {
         if let Some(value) = self.loads.get(&(buffer, address.clone())) {
             return *value;
         }
@@ -199,15 +195,9 @@ impl<'c> Body<'c> {
         self.loads.keys().map(|(buffer, _)| *buffer)
     }
 
-    fn compose(&self, linear: &Linear, index: &[Linear]) -> Linear {
-        let mut composed = linear.at(index);
-        composed.coefficients.resize(self.domain.len(), 0);
-        composed
-    }
-
     /// The index into `from` that reads what `index` reads of the same elements in shape `to`.
-    fn reshape(&self, from: &[i64], to: &[i64], index: &[Linear]) -> Option<Vec<Linear>> {
-        let zero = Linear::constant(0, self.domain.len());
+    fn reshape(&self, from: &[i64], to: &[i64], index: &[Affine]) -> Option<Vec<Affine>> {
+        let zero = Affine::constant(0);
         let mut result = vec![zero.clone(); from.len()];
         for (left, right) in reshape_groups(from, to) {
             let left: Vec<usize> = left.into_iter().filter(|dim| from[*dim] != 1).collect();

@@ -4,74 +4,12 @@
 //! of the row into the batch dim (`[rows, m, k]` as `[rows * m, k]`), the node keeps them, so both
 //! tensors are the same node of shape `[m, k]`. A node that does not depend on the row is *shared*.
 
+use crate::kernel::affine::Affine;
 use cohort_abi::manifest::Elem;
 use melior::ir::OperationRef;
 
 /// The place of a node in [`Graph::nodes`].
 pub type NodeId = usize;
-
-/// `constant + Σ coefficients[d] * index[d]`, over the index of a reader.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Linear {
-    /// What is added.
-    pub constant: i64,
-    /// One for each dim of the reader.
-    pub coefficients: Vec<i64>,
-}
-
-impl Linear {
-    /// The same element at every index of a reader of this rank.
-    pub fn constant(constant: i64, rank: usize) -> Linear {
-        Linear {
-            constant,
-            coefficients: vec![0; rank],
-        }
-    }
-
-    /// The index along one dim of a reader of this rank.
-    pub fn dim(dim: usize, rank: usize) -> Linear {
-        let mut linear = Linear::constant(0, rank);
-        linear.coefficients[dim] = 1;
-        linear
-    }
-
-    /// The sum of both, which have one rank.
-    pub fn plus(&self, other: &Linear) -> Linear {
-        let sums = self
-            .coefficients
-            .iter()
-            .zip(&other.coefficients)
-            .map(|(a, b)| a + b);
-        Linear {
-            constant: self.constant + other.constant,
-            coefficients: sums.collect(),
-        }
-    }
-
-    /// The product with a factor.
-    pub fn times(&self, factor: i64) -> Linear {
-        let products = self.coefficients.iter().map(|a| a * factor);
-        Linear {
-            constant: self.constant * factor,
-            coefficients: products.collect(),
-        }
-    }
-
-    /// This over the index of a second reader, who reads the first at `index`.
-    pub fn at(&self, index: &[Linear]) -> Linear {
-        let rank = index.first().map_or(0, |linear| linear.coefficients.len());
-        let mut sum = Linear::constant(self.constant, rank);
-        for (coefficient, linear) in self.coefficients.iter().zip(index) {
-            sum = sum.plus(&linear.times(*coefficient));
-        }
-        sum
-    }
-}
-
-/// Every dim read at itself.
-pub fn identity(rank: usize) -> Vec<Linear> {
-    (0..rank).map(|dim| Linear::dim(dim, rank)).collect()
-}
 
 /// What a node's elements are.
 pub enum Kind<'c> {
@@ -100,7 +38,7 @@ pub enum Kind<'c> {
         /// The node that is read.
         source: NodeId,
         /// An index for each dim of the source.
-        index: Vec<Linear>,
+        index: Vec<Affine>,
     },
     /// The source's elements in the same order.
     Reshape {
@@ -167,7 +105,7 @@ pub struct Loops<'c> {
     /// What each result starts from.
     pub inits: Vec<NodeId>,
     /// For each result, where the domain's index goes.
-    pub results: Vec<Vec<Linear>>,
+    pub results: Vec<Vec<Affine>>,
     /// The generic's loop of each dim of the domain; the batch dim is not among them.
     pub loop_of_dim: Vec<usize>,
 }

@@ -2,7 +2,8 @@
 
 use cohort_abi::manifest::Elem;
 
-use super::graph::{Graph, Kind, Linear, NodeId, dense_strides};
+use super::graph::{Graph, Kind, NodeId, dense_strides};
+use crate::kernel::affine::Affine;
 
 /// Floats in a vector; rows in scratch start at multiples of it.
 pub const LANES: i64 = 16;
@@ -57,12 +58,8 @@ pub struct View {
 
 impl View {
     /// The element at an index, one entry for each dim.
-    pub fn address(&self, index: &[Linear]) -> Linear {
-        Linear {
-            constant: self.offset,
-            coefficients: self.strides.clone(),
-        }
-        .at(index)
+    pub fn address(&self, index: &[Affine]) -> Affine {
+        Affine::strided(self.offset, &self.strides).at(index)
     }
 }
 
@@ -213,14 +210,14 @@ impl Layouts {
             Kind::Access { source, index } => {
                 let view = self.view(graph, *source)?;
                 let rank = graph.nodes[id].shape.len();
-                let mut sum = Linear::constant(view.offset, rank);
+                let mut sum = Affine::constant(view.offset);
                 for (stride, linear) in view.strides.iter().zip(index) {
                     sum = sum.plus(&linear.times(*stride));
                 }
                 Some(View {
                     buffer: view.buffer,
                     offset: sum.constant,
-                    strides: sum.coefficients,
+                    strides: sum.coefficients(rank),
                 })
             }
             Kind::Reshape { source } => {

@@ -3,6 +3,7 @@
 //! This file holds values, sizes, constants and the `tensor` operations; the structured operations
 //! of `linalg` are in [`structured`](super::structured).
 
+use crate::kernel::affine::{Affine, identity};
 use crate::support::ir::{affine_map, global_of};
 use melior::ir::Attribute;
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use melior::ir::{
     BlockRef, OperationRef, Type, ValueLike, operation::OperationLike, r#type::TypeLike,
 };
 
-use super::graph::{Graph, Kind, Linear, Node, NodeId, identity};
+use super::graph::{Graph, Kind, Node, NodeId};
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{TensorType, defining_op, elem_of, key};
 
@@ -314,7 +315,7 @@ impl<'c> Reader<'c> {
     pub fn access(
         &mut self,
         source: NodeId,
-        index: Vec<Linear>,
+        index: Vec<Affine>,
         shape: &[i64],
         rows: bool,
         op: OperationRef<'c, 'c>,

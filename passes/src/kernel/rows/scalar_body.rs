@@ -7,8 +7,9 @@ use cohort_dialects::builder::{
 };
 use melior::ir::{BlockRef, OperationRef, RegionLike, ValueLike, operation::OperationLike};
 
-use super::graph::{Kind, Linear, Loops, Node, NodeId, identity};
+use super::graph::{Kind, Loops, Node, NodeId};
 use super::read::{Reader, Tensor};
+use crate::kernel::affine::{Affine, identity};
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{elem_of, key, users_of};
 
@@ -168,17 +169,14 @@ impl<'c> Reader<'c> {
         let places: Option<Vec<usize>> = body.results[0]
             .iter()
             .map(|linear| {
-                let dim = linear.coefficients.iter().position(|c| *c == 1)?;
+                let dim = linear.terms.iter().find(|term| term.1 == 1)?.0;
                 kept.iter().position(|k| *k == dim)
             })
             .collect();
         let Some(places) = places.filter(|places| places.len() == kept.len()) else {
             return Err(error(op, "not supported yet: a fold with this output map"));
         };
-        let to_kept = places
-            .iter()
-            .map(|place| Linear::dim(*place, kept.len()))
-            .collect();
+        let to_kept = places.iter().map(|place| Affine::var(*place)).collect();
         let init = self.access(body.inits[0], to_kept, &shape, body.rows, op);
         let elem = self.graph.nodes[body.inits[0]].elem;
         let reduce = self.graph.add(Node {
@@ -193,10 +191,10 @@ impl<'c> Reader<'c> {
             rows: body.rows,
             op,
         });
-        let mut from_kept = vec![Linear::constant(0, kept.len()); kept.len()];
+        let mut from_kept = vec![Affine::constant(0); kept.len()];
         let mut shape = vec![0; kept.len()];
         for (dim, place) in places.iter().enumerate() {
-            from_kept[*place] = Linear::dim(dim, kept.len());
+            from_kept[*place] = Affine::var(dim);
             shape[dim] = self.graph.nodes[reduce].shape[*place];
         }
         let node = self.access(reduce, from_kept, &shape, body.rows, op);
@@ -215,7 +213,7 @@ pub struct Body<'c> {
     /// Over the domain.
     pub inputs: Vec<NodeId>,
     pub inits: Vec<NodeId>,
-    pub results: Vec<Vec<Linear>>,
+    pub results: Vec<Vec<Affine>>,
 }
 
 impl<'c> Body<'c> {

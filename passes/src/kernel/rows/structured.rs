@@ -9,10 +9,11 @@ use cohort_dialects::builder::{Op, operands_of, result_of};
 use cohort_dialects::keys;
 use melior::ir::OperationRef;
 
-use super::graph::{Kind, Linear, identity};
+use super::graph::Kind;
 use super::maps::{MapResult, Structure, indexing_maps, named_structure};
 use super::read::{Reader, is_rows};
 use super::scalar_body::Body;
+use crate::kernel::affine::{Affine, identity};
 use crate::pass::{Failed, Outcome, error};
 use crate::support::ir::{elem_of, integers};
 
@@ -57,7 +58,6 @@ impl<'c> Reader<'c> {
         let added = integers(op, keys::DIMENSIONS);
         let from = self.tensor_type(operands[0], op)?;
         let to = self.tensor_type(result_of(op, 0), op)?;
-        let shape = Self::row_shape(&to, factor);
         let extra = usize::from(is_rows(&to) && factor > 1);
         let position = |axis: usize| axis + extra - usize::from(is_rows(&to));
         let mut kept = (0..to.rank()).filter(|axis| !added.contains(&(*axis as i64)));
@@ -69,9 +69,9 @@ impl<'c> Reader<'c> {
                     "not supported yet: a broadcast that moves the batch dim",
                 ));
             }
-            index.extend((0..extra).map(|dim| Linear::dim(dim, shape.len())));
+            index.extend((0..extra).map(Affine::var));
         }
-        index.extend(kept.map(|axis| Linear::dim(position(axis), shape.len())));
+        index.extend(kept.map(|axis| Affine::var(position(axis))));
         self.result(
             Kind::Access {
                 source: source.node,
@@ -101,7 +101,7 @@ impl<'c> Reader<'c> {
         let lead = usize::from(rows);
         let mut index = identity(rank);
         for (axis, from) in permutation.iter().enumerate().skip(lead) {
-            index[*from as usize + extra - lead] = Linear::dim(axis + extra - lead, rank);
+            index[*from as usize + extra - lead] = Affine::var(axis + extra - lead);
         }
         self.result(
             Kind::Access {
@@ -196,16 +196,14 @@ impl<'c> Reader<'c> {
             folds.push(structure.folds[number]);
             loop_of_dim.push(number);
         }
-        let index_of = |map: &[MapResult]| -> Vec<Linear> {
+        let index_of = |map: &[MapResult]| -> Vec<Affine> {
             map.iter()
                 .flat_map(|place| match place {
                     MapResult::Loop(number) if Some(*number) == batch => {
-                        (factor > 1).then(|| Linear::dim(0, domain.len()))
+                        (factor > 1).then(|| Affine::var(0))
                     }
-                    MapResult::Loop(number) => {
-                        Some(Linear::dim(dim_of_loop[*number], domain.len()))
-                    }
-                    MapResult::Constant(at) => Some(Linear::constant(*at, domain.len())),
+                    MapResult::Loop(number) => Some(Affine::var(dim_of_loop[*number])),
+                    MapResult::Constant(at) => Some(Affine::constant(*at)),
                 })
                 .collect()
         };

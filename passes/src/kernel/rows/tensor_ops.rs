@@ -4,8 +4,9 @@ use cohort_dialects::builder::{operands_of, result_of};
 use cohort_dialects::keys;
 use melior::ir::{OperationRef, attribute::IntegerAttribute, operation::OperationLike};
 
-use super::graph::{Kind, Linear, Node, NodeId, identity};
+use super::graph::{Kind, Node, NodeId};
 use super::read::{Reader, Tensor, is_rows};
+use crate::kernel::affine::{Affine, identity};
 use crate::pass::{Outcome, error};
 use crate::support::ir::{TensorType, integers};
 
@@ -53,16 +54,16 @@ impl<'c> Reader<'c> {
         let shape = Self::row_shape(&to, tensor.factor);
         let extra = usize::from(rows && tensor.factor > 1);
         let rank = shape.len();
-        let mut index: Vec<Linear> = (0..extra).map(|dim| Linear::dim(dim, rank)).collect();
+        let mut index: Vec<Affine> = (0..extra).map(Affine::var).collect();
         // A dim of size 1 that the result has no place for is dropped.
         let mut dim = extra;
         for axis in lead..from.rank() {
             let left = from.rank() - axis;
             let kept =
                 dim < rank && shape[dim] == sizes[axis] && (sizes[axis] != 1 || left <= rank - dim);
-            let mut linear = Linear::constant(offsets[axis], rank);
+            let mut linear = Affine::constant(offsets[axis]);
             if kept {
-                linear.coefficients[dim] = strides[axis];
+                linear = linear.plus(&Affine::var(dim).times(strides[axis]));
                 dim += 1;
             }
             index.push(linear);

@@ -7,9 +7,10 @@
 use melior::ir::OperationRef;
 
 use super::body::{Body, MustStore, Source, Store, ValueId};
-use super::graph::{Graph, Kind, Linear, NodeId, dense_strides, identity};
+use super::graph::{Graph, Kind, NodeId, dense_strides};
 use super::layout::{Layouts, Place};
 use super::stage::{Combiner, Fold, ReduceRows};
+use crate::kernel::affine::{Affine, identity};
 
 /// A value that is computed and stored.
 pub struct Root<'a> {
@@ -46,10 +47,7 @@ impl Root<'_> {
         };
         body.stores.push(Store {
             place: self.place,
-            address: Linear {
-                constant: self.offset,
-                coefficients: self.strides.to_vec(),
-            },
+            address: Affine::strided(self.offset, self.strides),
             value,
         });
         Ok(())

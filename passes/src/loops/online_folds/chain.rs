@@ -4,14 +4,15 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Op;
 
-use crate::kernel::calls::graph::{Graph, Index, Kind, NodeId, Product, Size};
+use crate::kernel::affine::Affine;
+use crate::kernel::calls::graph::{Graph, Kind, NodeId, Product, Size};
 use crate::kernel::calls::stages::Matmul;
 
 /// The most columns that either product may have where they are computed.
 const MOST: i64 = 1024;
 
 /// A value, and the index of loops where it is read.
-type Read = (NodeId, Vec<Index>);
+type Read = (NodeId, Vec<Affine>);
 
 /// The chain of operations. Indices are of the loops over the result, then `j`.
 pub struct Chain {
@@ -50,7 +51,7 @@ pub fn find(graph: &Graph<'_>, second: &Matmul) -> Option<Chain> {
             return false;
         }
         let free = at.iter().all(|index| index.coefficient(j) == 0);
-        at.insert(dim, Index::var(j));
+        at.insert(dim, Affine::var(j));
         let starts = matches!(graph.nodes[*init].kind, Kind::Splat(bits) if bits == start);
         free && starts
             && combiners.iter().any(|kind| kind.is(*combiner))
@@ -69,7 +70,7 @@ pub fn find(graph: &Graph<'_>, second: &Matmul) -> Option<Chain> {
         return None;
     };
     let known = |size: Size| size.known().is_some_and(|size| (1..=MOST).contains(&size));
-    let fits = of_row.terms == [(row, 1)] && *of_key == Index::var(j);
+    let fits = of_row.terms == [(row, 1)] && *of_key == Affine::var(j);
     let free = outer
         .iter()
         .all(|index| index.coefficient(j) == 0 && index.coefficient(row) == 0);

@@ -2,9 +2,10 @@
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{Op, Val};
+use cohort_passes::kernel::affine::{Affine, Var};
 use cohort_passes::kernel::rows::layout::{LANES, elem_bytes};
 
-use super::super::graph::{Index, NodeId, Size, Var};
+use super::super::graph::{NodeId, Size};
 use super::{Call, Lanes};
 use crate::emit::{Emitter, Width};
 
@@ -120,7 +121,7 @@ impl<'c> Call<'_, 'c> {
         }
     }
 
-    pub fn address(&self, e: &Emitter<'c>, memory: &Memory<'c>, at: &[Index]) -> Val<'c> {
+    pub fn address(&self, e: &Emitter<'c>, memory: &Memory<'c>, at: &[Affine]) -> Val<'c> {
         let mut address = memory.base.address(e);
         for ((index, origin), stride) in at.iter().zip(&memory.origin).zip(&memory.strides) {
             let value = match (self.variables.index(e, index), origin) {
@@ -139,7 +140,7 @@ impl<'c> Call<'_, 'c> {
     }
 
     /// Bytes between lanes; `None` when they differ from call to call.
-    fn lane_stride(&self, memory: &Memory<'c>, at: &[Index], lane: Var) -> Option<i64> {
+    fn lane_stride(&self, memory: &Memory<'c>, at: &[Affine], lane: Var) -> Option<i64> {
         let mut sum = 0;
         for (index, stride) in at.iter().zip(&memory.strides) {
             match (index.coefficient(lane), stride) {
@@ -156,7 +157,7 @@ impl<'c> Call<'_, 'c> {
         e: &Emitter<'c>,
         memory: &Memory<'c>,
         elem: Elem,
-        at: &[Index],
+        at: &[Affine],
         lanes: Lanes<'c>,
     ) -> Val<'c> {
         let address = self.address(e, memory, at);

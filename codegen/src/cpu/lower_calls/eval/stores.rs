@@ -1,10 +1,11 @@
 //! Loops over the elements of a part of a result, by vectors along one of its dims.
 
 use cohort_dialects::builder::Val;
+use cohort_passes::kernel::affine::{Affine, Var};
 use cohort_passes::kernel::calls::stages::Store;
 use cohort_passes::kernel::rows::layout::LANES;
 
-use super::super::graph::{Index, Size, Var};
+use super::super::graph::Size;
 use super::{Call, Lanes, Memory};
 use crate::emit::{Emitter, Width};
 
@@ -93,7 +94,7 @@ impl<'c> Call<'_, 'c> {
         memory: &Memory<'c>,
     ) {
         let vars: Vec<Var> = ranges.iter().map(|_| self.variables.add(None)).collect();
-        let of_vars: Vec<Index> = vars.iter().map(|var| Index::var(*var)).collect();
+        let of_vars: Vec<Affine> = vars.iter().map(|var| Affine::var(*var)).collect();
         let [at, to] = [&store.at, &store.to]
             .map(|index| index.iter().map(|index| index.at(&of_vars)).collect());
         let stores = Stores {
@@ -163,6 +164,6 @@ struct Stores<'a, 'c> {
     ranges: &'a [Range<'c>],
     memory: &'a Memory<'c>,
     vars: Vec<Var>,
-    at: Vec<Index>,
-    to: Vec<Index>,
+    at: Vec<Affine>,
+    to: Vec<Affine>,
 }

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{Op, Val};
-use cohort_passes::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
+use cohort_passes::kernel::affine::{Affine, Var};
+use cohort_passes::kernel::calls::graph::{Graph, Kind, NodeId, Size};
 use cohort_passes::kernel::rows::layout::elem_bytes;
 use melior::ir::ValueLike;
 
@@ -38,7 +39,7 @@ pub struct Copied<'c> {
     pub stride: Val<'c>,
 }
 
-type Known<'c> = HashMap<(NodeId, Vec<Index>), Val<'c>>;
+type Known<'c> = HashMap<(NodeId, Vec<Affine>), Val<'c>>;
 
 /// One call, with what is known of it at the place that code is written to.
 pub struct Call<'a, 'c> {
@@ -91,13 +92,13 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     /// Says what a node is at an index.
-    pub fn give(&mut self, node: NodeId, at: Vec<Index>, value: Val<'c>) {
+    pub fn give(&mut self, node: NodeId, at: Vec<Affine>, value: Val<'c>) {
         if let Some(known) = self.known.last_mut() {
             known.insert((node, at), value);
         }
     }
 
-    pub fn is_known(&self, node: NodeId, at: &[Index]) -> bool {
+    pub fn is_known(&self, node: NodeId, at: &[Affine]) -> bool {
         look_up(&self.known, node, at).is_some()
     }
 
@@ -119,7 +120,7 @@ impl<'a, 'c> Call<'a, 'c> {
         Memory { base, strides }
     }
 
-    pub fn address(&self, e: &Emitter<'c>, memory: &Memory<'c>, at: &[Index]) -> Val<'c> {
+    pub fn address(&self, e: &Emitter<'c>, memory: &Memory<'c>, at: &[Affine]) -> Val<'c> {
         let mut address = memory.base;
         for (index, stride) in at.iter().zip(&memory.strides) {
             let Some(value) = self.variables.index(e, index) else {
@@ -135,7 +136,7 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     /// Where a value lies that is read at an index; `outer` is the variable along which a thread goes on.
-    pub fn copied(&self, e: &Emitter<'c>, node: NodeId, at: &[Index], outer: Var) -> Copied<'c> {
+    pub fn copied(&self, e: &Emitter<'c>, node: NodeId, at: &[Affine], outer: Var) -> Copied<'c> {
         let (node, at) = self.graph.resolve(node, at);
         let memory = &self.memory[&node];
         let mut stride = e.int(0);
@@ -155,7 +156,7 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 
     /// The value of a node at an index.
-    pub fn value(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Index]) -> Val<'c> {
+    pub fn value(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Affine]) -> Val<'c> {
         let (node, at) = self.graph.resolve(node, at);
         if let Some(value) = look_up(&self.known, node, &at) {
             return value;
@@ -165,7 +166,7 @@ impl<'a, 'c> Call<'a, 'c> {
         value
     }
 
-    fn compute(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Index]) -> Val<'c> {
+    fn compute(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Affine]) -> Val<'c> {
         let graph = self.graph;
         let elem = graph.nodes[node].elem;
         if let Some(memory) = self.memory.get(&node) {
@@ -203,7 +204,7 @@ impl<'a, 'c> Call<'a, 'c> {
 
     // Folds.
 
-    pub fn fold_of(&mut self, node: NodeId, at: &[Index]) -> Fold<'c> {
+    pub fn fold_of(&mut self, node: NodeId, at: &[Affine]) -> Fold<'c> {
         self.variables.fold_of(self.graph, node, at)
     }
 
@@ -211,17 +212,17 @@ impl<'a, 'c> Call<'a, 'c> {
     pub fn ready(
         &mut self,
         node: NodeId,
-        at: &[Index],
+        at: &[Affine],
         blocked: &[Var],
-    ) -> Vec<(NodeId, Vec<Index>)> {
+    ) -> Vec<(NodeId, Vec<Affine>)> {
         let (memory, known) = (&self.memory, &self.known);
-        let done = |node: NodeId, at: &[Index]| {
+        let done = |node: NodeId, at: &[Affine]| {
             memory.contains_key(&node) || look_up(known, node, at).is_some()
         };
         self.variables.ready(self.graph, (node, at), blocked, &done)
     }
 
-    fn prepare(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Index], blocked: &[Var]) {
+    fn prepare(&mut self, e: &Emitter<'c>, node: NodeId, at: &[Affine], blocked: &[Var]) {
         for (node, at) in self.ready(node, at, blocked) {
             self.value(e, node, &at);
         }
@@ -265,7 +266,7 @@ impl<'a, 'c> Call<'a, 'c> {
     }
 }
 
-fn look_up<'c>(known: &[Known<'c>], node: NodeId, at: &[Index]) -> Option<Val<'c>> {
+fn look_up<'c>(known: &[Known<'c>], node: NodeId, at: &[Affine]) -> Option<Val<'c>> {
     let key = (node, at.to_vec());
     let mut known = known.iter().rev();
     known.find_map(|known| known.get(&key)).copied()

@@ -8,8 +8,9 @@
 use cohort_abi::gpu::{CallTiles, TiledDim};
 use cohort_abi::manifest::Extent;
 use cohort_dialects::builder::Val;
+use cohort_passes::kernel::affine::{Affine, Var};
 use cohort_passes::kernel::calls;
-use cohort_passes::kernel::calls::graph::{Graph, Index, Kind, NodeId, Size, Var};
+use cohort_passes::kernel::calls::graph::{Graph, Kind, NodeId, Size};
 use cohort_passes::kernel::calls::memory::extent;
 use cohort_passes::kernel::calls::stages::Nest;
 
@@ -204,7 +205,7 @@ impl<'c> Warps<'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        (node, at): (NodeId, &[Index]),
+        (node, at): (NodeId, &[Affine]),
         blocked: &[Var],
         folds: &mut i64,
     ) {
@@ -224,7 +225,7 @@ impl<'c> Warps<'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
-        (node, at): (NodeId, &[Index]),
+        (node, at): (NodeId, &[Affine]),
         fold: &Fold<'c>,
         number: i64,
     ) -> Val<'c> {

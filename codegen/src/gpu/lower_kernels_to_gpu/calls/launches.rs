@@ -5,7 +5,8 @@
 //! has.
 
 use cohort_abi::gpu::Precision;
-use cohort_passes::kernel::calls::graph::{Graph, NodeId, Size, identity};
+use cohort_passes::kernel::affine::identity;
+use cohort_passes::kernel::calls::graph::{Graph, NodeId, Size};
 use cohort_passes::kernel::calls::stages::{Matmul, Stage, Store};
 
 use super::{generic, online, product};

@@ -17,7 +17,7 @@ mod weights;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{CmpfPredicate, Val};
-use cohort_passes::kernel::calls::graph::{Index, Var};
+use cohort_passes::kernel::affine::{Affine, Var};
 use cohort_passes::kernel::calls::neighbours::stored_at_once;
 use cohort_passes::kernel::calls::stages::OnlineSoftmax;
 use melior::ir::ValueLike;
@@ -384,7 +384,7 @@ impl<'c> Writer<'_, 'c> {
                 call.set(self.row, at_row);
                 let var = call.variable(e.min(key, e.sub(end, one)));
                 let stage = &self.plan.stage;
-                call.give(stage.product, vec![Index::var(var)], *product);
+                call.give(stage.product, vec![Affine::var(var)], *product);
                 let (node, index) = &stage.scores;
                 call.value(e, *node, &at(index, &self.vars(&[var])))
             });
@@ -449,7 +449,7 @@ impl<'c> Writer<'_, 'c> {
                             let mut vars = self.outer.clone();
                             let column = e.add(column, e.int(next));
                             vars.extend([self.row, call.variable(column)]);
-                            let own = vars.iter().copied().map(Index::var).collect();
+                            let own = vars.iter().copied().map(Affine::var).collect();
                             call.give(*sums, own, value);
                             vars
                         })

@@ -10,7 +10,8 @@
 
 use cohort_abi::gpu::{CallTiles, Precision};
 use cohort_dialects::builder::Val;
-use cohort_passes::kernel::calls::graph::{Graph, Index, NodeId, Size, Var};
+use cohort_passes::kernel::affine::{Affine, Var};
+use cohort_passes::kernel::calls::graph::{Graph, NodeId, Size};
 use cohort_passes::kernel::calls::memory::extent;
 use cohort_passes::kernel::calls::neighbours::stored_at_once;
 use cohort_passes::kernel::calls::stages::{Matmul, Store};
@@ -292,7 +293,7 @@ impl<'c> Writer<'_, 'c> {
         let mut vars = self.outer.clone();
         vars.extend([row, column, k.var]);
         let [left, right] = segment.layout(self.cells);
-        let source = |tile: Shared, (node, index): (NodeId, &[Index]), dim: usize| Source {
+        let source = |tile: Shared, (node, index): (NodeId, &[Affine]), dim: usize| Source {
             tile,
             side: sides[dim],
             node,

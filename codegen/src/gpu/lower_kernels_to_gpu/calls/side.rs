@@ -1,7 +1,8 @@
 //! How a factor of a product comes to shared memory: copied, four elements or one at a time, or computed.
 
 use cohort_abi::manifest::Elem;
-use cohort_passes::kernel::calls::graph::{Graph, Var};
+use cohort_passes::kernel::affine::Var;
+use cohort_passes::kernel::calls::graph::Graph;
 use cohort_passes::kernel::calls::neighbours::{copied_at_once, is_in_memory};
 use cohort_passes::kernel::calls::stages;
 

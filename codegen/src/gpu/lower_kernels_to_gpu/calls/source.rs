@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
-use cohort_passes::kernel::calls::graph::{Index, NodeId, Var};
+use cohort_passes::kernel::affine::{Affine, Var};
+use cohort_passes::kernel::calls::graph::NodeId;
 
 use super::super::ops::{Copied, THREADS, below, both, copy_async, divide, when};
 use super::super::site::memory;
@@ -35,7 +36,7 @@ pub struct Source<'c> {
     pub tile: Shared,
     pub side: Side,
     pub node: NodeId,
-    pub at: Vec<Index>,
+    pub at: Vec<Affine>,
     pub k: Span<'c>,
     pub other: Span<'c>,
 }

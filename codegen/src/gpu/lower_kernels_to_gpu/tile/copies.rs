@@ -145,8 +145,8 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         let base = frame.address(e, segment.left, Some(row.row)).at;
         let address = &segment.left_address;
         let mut base = e.offset_by(base, address.constant * 4);
-        for (stride, at) in address.coefficients.iter().zip(&row.outer) {
-            if let Some(at) = at.value {
+        for (dim, stride) in &address.terms {
+            if let Some(at) = row.outer[*dim].value {
                 base = e.offset(base, e.times(at, stride * 4));
             }
         }
@@ -161,11 +161,9 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
             return (frame.constant(rounded), 0, [segment.columns, 1]);
         }
         let address = &segment.right_address;
-        let [k_stride, column_stride] = address.coefficients[..] else {
-            unreachable!("a weight has two dims")
-        };
         let base = frame.address(e, segment.right, None).at;
-        (base, address.constant, [k_stride, column_stride])
+        let strides = [0, 1].map(|dim| address.coefficient(dim));
+        (base, address.constant, strides)
     }
 
     fn right_parts(

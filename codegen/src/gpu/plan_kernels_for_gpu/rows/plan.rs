@@ -16,8 +16,9 @@ mod stages;
 
 use std::collections::HashMap;
 
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::body::{Body, MustStore};
-use cohort_passes::kernel::rows::graph::{Graph, Linear, NodeId};
+use cohort_passes::kernel::rows::graph::{Graph, NodeId};
 use cohort_passes::kernel::rows::layout::Layouts;
 use cohort_passes::kernel::rows::stage::{Fold, ReduceRows, Stage};
 use cohort_passes::kernel::rows::walk::{Planner, Root};
@@ -127,7 +128,7 @@ impl<'c> LaunchPlanner<'_, 'c> {
     ) -> Result<Option<Tile<'c>>, Stop<'c>> {
         root.add_to(&mut tile.body, &self.source())?;
         let columns = tile.domain.last().copied().unwrap_or(1);
-        let loads: Vec<(NodeId, Linear)> = loads_of(&tile.body).collect();
+        let loads: Vec<(NodeId, Affine)> = loads_of(&tile.body).collect();
         for (buffer, address) in loads {
             if tile.gate(buffer, &address).is_some() {
                 continue;

@@ -1,8 +1,9 @@
 //! What threads do of a stage over whole rows: how many rows a block has, who folds, and how many neighbours a
 //! thread takes at once.
 
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::body::Body;
-use cohort_passes::kernel::rows::graph::{Graph, Kind, Linear, dense_strides};
+use cohort_passes::kernel::rows::graph::{Graph, Kind, dense_strides};
 use cohort_passes::kernel::rows::layout::{Place, elem_bytes};
 use cohort_passes::kernel::rows::stage::{Fold, ReduceRows, Stage};
 
@@ -77,7 +78,7 @@ impl<'c> Threads<'_, 'c> {
     fn width(
         &self,
         domain: &[i64],
-        accesses: &[(Place, &Linear, cohort_abi::manifest::Elem)],
+        accesses: &[(Place, &Affine, cohort_abi::manifest::Elem)],
     ) -> i64 {
         let last = domain.last().copied().unwrap_or(1);
         let widest = accesses.iter().any(|(place, address, elem)| {
@@ -119,10 +120,7 @@ impl<'c> Schedule<'c> for Threads<'_, 'c> {
 
     /// What is folded in lies as a result's elements do that is stored densely.
     fn list(&self, list: &ReduceRows<'c>, shape: &[i64]) -> i64 {
-        let dense = Linear {
-            constant: 0,
-            coefficients: dense_strides(shape),
-        };
+        let dense = Affine::strided(0, &dense_strides(shape));
         let elem = list.init.values[list.init_value].1;
         self.width(shape, &[(Place::Operand(list.list), &dense, elem)])
     }

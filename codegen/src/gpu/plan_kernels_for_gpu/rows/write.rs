@@ -3,8 +3,9 @@
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Builder, Op, Val, region_with_block, results_of};
 use cohort_dialects::keys;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::loop_level::map_attribute;
-use cohort_passes::kernel::rows::graph::{Graph, Linear};
+use cohort_passes::kernel::rows::graph::Graph;
 use cohort_passes::kernel::rows::layout::{Place, View, elem_bytes};
 use melior::ir::{
     Attribute, OperationRef, Type, ValueLike,
@@ -130,18 +131,14 @@ impl<'c> Writer<'_, '_, 'c> {
         );
         let number = |value: i64| IntegerAttribute::new(e.i64, value).into();
         let numbers = |values: &[i64]| DenseI64ArrayAttribute::new(context, values).into();
-        let map = |address: &Linear| map_attribute(context, address);
-        let left = Linear {
-            constant: segment.a.offset,
-            coefficients: self.outer_strides(&segment.a),
+        let map = |offset: i64, strides: &[i64]| {
+            map_attribute(context, &Affine::strided(offset, strides), strides.len())
         };
-        let right = Linear {
-            constant: segment.weight.offset,
-            coefficients: segment.weight.strides.clone(),
-        };
+        let left = map(segment.a.offset, &self.outer_strides(&segment.a));
+        let right = map(segment.weight.offset, &segment.weight.strides);
         let attributes = [
-            (keys::LEFT_ADDRESS, map(&left)),
-            (keys::RIGHT_ADDRESS, map(&right)),
+            (keys::LEFT_ADDRESS, left),
+            (keys::RIGHT_ADDRESS, right),
             (keys::K, number(segment.k)),
             (keys::COLUMNS, number(columns)),
             (keys::GATES, numbers(gates)),

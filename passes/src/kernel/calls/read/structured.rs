@@ -11,8 +11,9 @@ use cohort_dialects::builder::{
 use cohort_dialects::keys;
 use melior::ir::{BlockRef, OperationRef, RegionLike, ValueLike, operation::OperationLike};
 
-use super::super::graph::{Index, Kind, Node, NodeId, Size};
+use super::super::graph::{Kind, Node, NodeId, Size};
 use super::{Reader, unsupported};
+use crate::kernel::affine::Affine;
 use crate::kernel::rows::{
     maps::{MapResult, Structure, indexing_maps, named_structure},
     scalar_body::is_combiner,
@@ -57,11 +58,11 @@ impl<'c> Reader<'c> {
             );
         }
         let dim_of = |number: usize| loops.iter().position(|other| *other == number);
-        let index_of = |map: &[MapResult]| -> Vec<Index> {
+        let index_of = |map: &[MapResult]| -> Vec<Affine> {
             map.iter()
                 .filter_map(|place| match place {
-                    MapResult::Loop(number) => dim_of(*number).map(Index::var),
-                    MapResult::Constant(at) => Some(Index::constant(*at)),
+                    MapResult::Loop(number) => dim_of(*number).map(Affine::var),
+                    MapResult::Constant(at) => Some(Affine::constant(*at)),
                 })
                 .collect()
         };
@@ -115,9 +116,9 @@ impl<'c> Reader<'c> {
                     .filter(|place| **place != MapResult::Loop(batch.unwrap_or(usize::MAX)))
                     .position(|place| *place == MapResult::Loop(loops[dim]))
             };
-            let index: Option<Vec<Index>> = kept
+            let index: Option<Vec<Affine>> = kept
                 .iter()
-                .map(|dim| place_of(*dim).map(Index::var))
+                .map(|dim| place_of(*dim).map(Affine::var))
                 .collect();
             let Some(index) = index.filter(|index| index.len() == typed.shape.len()) else {
                 return Err(error(op, "not supported yet: this output map"));
@@ -127,10 +128,10 @@ impl<'c> Reader<'c> {
                 Some(combiner) => {
                     let shape: Vec<Size> = kept.iter().map(|dim| domain[*dim]).collect();
                     // The init has the result's order of dims, the fold that of the domain.
-                    let mut order = vec![Index::default(); kept.len()];
+                    let mut order = vec![Affine::default(); kept.len()];
                     for (at, dim) in kept.iter().enumerate() {
                         if let Some(place) = place_of(*dim) {
-                            order[place] = Index::var(at);
+                            order[place] = Affine::var(at);
                         }
                     }
                     let init = self.access(inits[number], order, &shape, op);

@@ -5,8 +5,9 @@ use cohort_dialects::keys;
 use cohort_dialects::shape::Shape;
 use melior::ir::{OperationRef, ValueLike, attribute::IntegerAttribute, operation::OperationLike};
 
-use super::super::graph::{Index, Kind, Node, Size, identity};
+use super::super::graph::{Kind, Node, Size};
 use super::Reader;
+use crate::kernel::affine::{Affine, identity};
 use crate::pass::{Outcome, error};
 use crate::support::ir::{TensorType, integers, key};
 
@@ -42,9 +43,9 @@ impl<'c> Reader<'c> {
             if !kept && size != 1 {
                 return Err(refuse());
             }
-            let mut linear = Index::constant(offsets[axis]);
+            let mut linear = Affine::constant(offsets[axis]);
             if kept {
-                linear = linear.plus(&Index::var(dim).times(strides[axis]));
+                linear = linear.plus(&Affine::var(dim).times(strides[axis]));
                 dim += 1;
             }
             index.push(linear);
@@ -124,7 +125,7 @@ impl<'c> Reader<'c> {
         let mut dim = 0;
         let last = from.shape.len();
         for (axis, size) in from.shape.iter().enumerate() {
-            let mut linear = Index::constant(0);
+            let mut linear = Affine::constant(0);
             // Dims of the result whose sizes multiply to this one's.
             let mut group = vec![];
             let mut known = 1;
@@ -155,7 +156,7 @@ impl<'c> Reader<'c> {
                 if to.shape[*dim] == Size::Known(1) {
                     continue;
                 }
-                linear = linear.plus(&Index::var(*dim).times(stride));
+                linear = linear.plus(&Affine::var(*dim).times(stride));
                 stride *= match to.shape[*dim] {
                     Size::Known(size) => size,
                     Size::Length(_) => 1,

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use melior::Context;
 use melior::ir::{AffineExpr, Attribute};
 
-use super::super::graph::{Index, Size};
+use super::super::graph::Size;
+use crate::kernel::affine::Affine;
 
 /// A sum of lengths, each times a coefficient, and of a constant.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ impl Given {
     }
 
     /// That these indices, of loops of these sizes, lead to an element of such a shape.
-    pub fn take(&mut self, shape: &[Size], at: &[Index], loops: &[Size]) {
+    pub fn take(&mut self, shape: &[Size], at: &[Affine], loops: &[Size]) {
         for (dim, index) in shape.iter().zip(at) {
             let zero = Sum {
                 coefficients: vec![0; self.lengths],

@@ -8,8 +8,9 @@ use cohort_dialects::keys;
 use melior::Context;
 use melior::ir::{AffineExpr, AffineMap, Attribute, ValueLike, operation::OperationLike};
 
-use super::super::graph::{Index, Kind, NodeId, Size, Var, domain_of, part_of};
+use super::super::graph::{Kind, NodeId, Size, domain_of, part_of};
 use super::{Shifted, Writer};
+use crate::kernel::affine::{Affine, Var};
 use crate::kernel::loop_level::{constant_of, elem_type};
 use crate::support::ir::repeat;
 
@@ -18,7 +19,7 @@ pub struct Scalars<'s, 'c> {
     /// The size of each variable's loop.
     sizes: Vec<Size>,
     scopes: Vec<Scope<'c>>,
-    known: HashMap<(NodeId, Vec<Index>), Val<'c>>,
+    known: HashMap<(NodeId, Vec<Affine>), Val<'c>>,
     /// A node that other stages have computed, and its memory of this shape.
     sums: Option<(Shifted, Val<'c>, &'s [Size])>,
 }
@@ -52,12 +53,12 @@ impl<'s, 'c> Scalars<'s, 'c> {
     }
 
     /// Takes a value for a node at an index.
-    pub fn know(&mut self, node: (NodeId, Vec<Index>), value: Val<'c>) {
+    pub fn know(&mut self, node: (NodeId, Vec<Affine>), value: Val<'c>) {
         self.known.insert(node, value);
     }
 
     /// A node at an index.
-    pub fn value(&mut self, node: NodeId, at: &[Index]) -> Val<'c> {
+    pub fn value(&mut self, node: NodeId, at: &[Affine]) -> Val<'c> {
         let graph = self.writer.graph;
         let (node, at) = graph.resolve(node, at);
         let key = (node, at);
@@ -77,7 +78,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
         value
     }
 
-    fn write(&mut self, node: NodeId, at: &[Index], scope: usize) -> Val<'c> {
+    fn write(&mut self, node: NodeId, at: &[Affine], scope: usize) -> Val<'c> {
         let graph = self.writer.graph;
         let of_node = &graph.nodes[node];
         let b = self.scopes[scope].b;
@@ -119,7 +120,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
         }
     }
 
-    fn reduce(&mut self, node: NodeId, at: &[Index], scope: usize) -> Val<'c> {
+    fn reduce(&mut self, node: NodeId, at: &[Affine], scope: usize) -> Val<'c> {
         let graph = self.writer.graph;
         let Kind::Reduce {
             input,
@@ -164,13 +165,13 @@ impl<'s, 'c> Scalars<'s, 'c> {
     }
 
     /// A map to an element of memory of this shape.
-    fn address(&self, at: &[Index], shape: &[Size], scope: usize) -> Attribute<'c> {
+    fn address(&self, at: &[Affine], shape: &[Size], scope: usize) -> Attribute<'c> {
         self.writer.given.borrow_mut().take(shape, at, &self.sizes);
         self.map(at, scope)
     }
 
     /// A map from the loops of a scope to these indices.
-    fn map(&self, at: &[Index], scope: usize) -> Attribute<'c> {
+    fn map(&self, at: &[Affine], scope: usize) -> Attribute<'c> {
         let scopes = self.scopes[..=scope].iter();
         let vars: Vec<Var> = scopes
             .flat_map(|scope| scope.vars.iter().copied())
@@ -180,7 +181,7 @@ impl<'s, 'c> Scalars<'s, 'c> {
 }
 
 /// A map from variables to indices.
-pub fn map<'c>(context: &'c Context, at: &[Index], vars: &[Var]) -> Attribute<'c> {
+pub fn map<'c>(context: &'c Context, at: &[Affine], vars: &[Var]) -> Attribute<'c> {
     let expressions = at.iter().map(|index| {
         let terms = index.terms.iter().filter_map(|(var, coefficient)| {
             let dim = vars.iter().position(|other| other == var)?;

@@ -2,8 +2,9 @@
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
+use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::body::{Body, Instruction, ValueId};
-use cohort_passes::kernel::rows::graph::{Graph, Kind, Linear, NodeId};
+use cohort_passes::kernel::rows::graph::{Graph, Kind, NodeId};
 use cohort_passes::kernel::rows::layout::{Layouts, View};
 use cohort_passes::kernel::rows::stage::Stage;
 
@@ -77,7 +78,7 @@ impl<'c> Launch<'c> {
 
 impl<'c> Tile<'c> {
     /// The gate that a load of a product is.
-    pub fn gate(&self, product: NodeId, address: &Linear) -> Option<(usize, usize)> {
+    pub fn gate(&self, product: NodeId, address: &Affine) -> Option<(usize, usize)> {
         let chain = self.chains.iter().position(|c| c.product == product)?;
         let gates = &self.chains[chain].gates;
         let gate = gates.iter().position(|g| g.offset == address.constant)?;
@@ -111,7 +112,7 @@ impl<'c> Tile<'c> {
 }
 
 /// The loads of a body.
-pub fn loads_of<'a>(body: &'a Body<'_>) -> impl Iterator<Item = (NodeId, Linear)> + 'a {
+pub fn loads_of<'a>(body: &'a Body<'_>) -> impl Iterator<Item = (NodeId, Affine)> + 'a {
     body.values
         .iter()
         .filter_map(|(instruction, _)| match instruction {

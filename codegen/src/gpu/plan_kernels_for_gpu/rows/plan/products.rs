@@ -2,8 +2,9 @@
 //! offset on.
 
 use cohort_abi::manifest::Elem;
+use cohort_passes::kernel::affine::{Affine, identity};
 use cohort_passes::kernel::rows::body::Body;
-use cohort_passes::kernel::rows::graph::{Kind, Linear, NodeId, identity};
+use cohort_passes::kernel::rows::graph::{Kind, NodeId};
 use cohort_passes::kernel::rows::stage::{Combiner, Fold, Stage};
 use cohort_passes::kernel::rows::walk::{Planner, Root};
 
@@ -72,7 +73,7 @@ impl<'c> LaunchPlanner<'_, 'c> {
         domain.push(k);
         let all = identity(rank + 1);
         let mut body = Body::new(domain, false);
-        let mut a_index: Vec<Linear> = all[..rank - 1].to_vec();
+        let mut a_index: Vec<Affine> = all[..rank - 1].to_vec();
         a_index.push(all[rank].clone());
         let w_index = [all[rank].clone(), all[rank - 1].clone()];
         let input = body.value(&self.source(), a, &a_index)?;
@@ -151,7 +152,7 @@ impl<'c> LaunchPlanner<'_, 'c> {
     pub(super) fn gate_offset(
         &self,
         product: NodeId,
-        address: &Linear,
+        address: &Affine,
         domain: &[i64],
     ) -> Option<i64> {
         let shape = &self.graph.nodes[product].shape;
@@ -161,12 +162,12 @@ impl<'c> LaunchPlanner<'_, 'c> {
             None => (1, domain),
         };
         let last = domain.len().saturating_sub(1);
-        if columns > 1 && address.coefficients[last] != 1 {
+        if columns > 1 && address.coefficient(last) != 1 {
             return None;
         }
         let fits = match shape.len() {
             1 => outer.iter().all(|size| *size == 1),
-            _ => outer == &shape[..1] && (outer[0] == 1 || address.coefficients[0] == strides[0]),
+            _ => outer == &shape[..1] && (outer[0] == 1 || address.coefficient(0) == strides[0]),
         };
         let offset = address.constant;
         let width = shape.last().copied().unwrap_or(1);
@@ -235,7 +236,7 @@ impl<'c> LaunchPlanner<'_, 'c> {
         index.drain(..index.len().saturating_sub(rank));
         match index.last_mut() {
             Some(last) => last.constant += offset,
-            None => index.push(Linear::constant(offset, 0)),
+            None => index.push(Affine::constant(offset)),
         }
         let chain = &mut tile.chains[chain];
         let start = chain.start;
