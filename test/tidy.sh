@@ -75,7 +75,7 @@ levels_know_only_those_before_them() {
     done
 }
 
-# The folders of the runtime: what may be known stands above.
+# A folder of the runtime does not know those that stand on it.
 runtime_knows_only_what_is_below() {
     local folder run='io|instance|engine|session|serving|verify'
     local above=(
@@ -87,7 +87,8 @@ runtime_knows_only_what_is_below() {
         'backward:session|serving|verify' 'threads:session|serving|verify' 'io:session|serving|verify'
         'instance:engine|session|serving|verify' 'engine:session|serving|verify' 'session:serving|verify')
     for folder in "${above[@]}"; do
-        grep -rnE "crate::(${folder#*:})::" "runtime/src/${folder%%:*}" "runtime/src/${folder%%:*}.rs" 2>/dev/null |
+        local root=runtime/src/${folder%%:*}
+        grep -HnE "crate::(${folder#*:})\b" "$root.rs" $(find "$root" -name '*.rs' 2>/dev/null) |
             grep -vE ':[0-9]+: *//|::tests::'
     done
 }

@@ -95,3 +95,33 @@ impl Affine {
 pub fn identity(rank: usize) -> Vec<Affine> {
     (0..rank).map(Affine::var).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_that_cancel_out_are_gone() {
+        let both = Affine::strided(7, &[3, 0, -2]);
+        assert_eq!(both.terms, [(0, 3), (2, -2)]);
+        let sum = both.plus(&Affine::var(2).times(2));
+        assert_eq!(sum, Affine::strided(7, &[3]));
+        assert_eq!(both.times(0), Affine::default());
+    }
+
+    #[test]
+    fn a_reader_of_a_reader_reads_at_both_indices() {
+        // Element (i, j) of rows of 5, where i is 2 a + 1 and j is b - a.
+        let rows = Affine::strided(0, &[5, 1]);
+        let index = [Affine::strided(1, &[2]), Affine::strided(0, &[-1, 1])];
+        assert_eq!(rows.at(&index), Affine::strided(5, &[9, 1]));
+        assert_eq!(rows.at(&identity(2)), rows);
+    }
+
+    #[test]
+    fn variables_behind_one_that_is_left_out_move_up() {
+        let address = Affine::strided(4, &[6, 3, 1]);
+        assert_eq!(address.without(0), Affine::strided(4, &[3, 1]));
+        assert_eq!(address.without(1).coefficients(2), [6, 1]);
+    }
+}

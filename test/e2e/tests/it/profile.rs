@@ -135,13 +135,13 @@ impl Profiled {
         }
     }
 
-    fn levels(&self, name: &str) -> Vec<u64> {
+    fn gauge(&self, name: &str) -> Vec<u64> {
         let own = |event: &&Json| event["ph"] == "C" && event["name"] == name;
-        let level = |event: &Json| {
+        let value = |event: &Json| {
             let mut values = event["args"].as_object().expect("values").values();
             values.next().and_then(Json::as_u64).expect("a number")
         };
-        self.events.iter().filter(own).map(level).collect()
+        self.events.iter().filter(own).map(value).collect()
     }
 }
 
@@ -166,7 +166,7 @@ fn a_batched_run_shows_how_it_started_and_what_each_flush_launched() {
     for phase in ["read", "write", "schedule"] {
         assert!(profiled.named("phase", phase).len() >= 4, "{phase}");
     }
-    let bytes = profiled.levels("memory of rows");
+    let bytes = profiled.gauge("memory of rows");
     assert_eq!(bytes.len(), 4);
     assert!(bytes.iter().all(|bytes| *bytes > 0));
 }
@@ -214,7 +214,7 @@ fn instances_that_decide_are_shown_from_their_beginning_to_their_end() {
         count += 1;
     }
     assert_eq!((count, ends.len()), (20, 20));
-    let alive = profiled.levels("instances alive");
+    let alive = profiled.gauge("instances alive");
     // Those that wait for no decision are beside the six.
     assert!(alive.iter().max() >= Some(&6), "{alive:?}");
     assert_eq!(alive.last(), Some(&0), "{alive:?}");
