@@ -44,6 +44,8 @@ RECURSIONS = (
     "specialise-functions",
     "unroll-counters",
 )
+# What is done to a GPU's launches alone, counted on the simulated one.
+OF_LAUNCHES = ("fuse-launches", "persistence")
 # Not techniques but ways to do entirely without batching; shown as a scale for the others.
 UNBATCHED = "--no-batch"
 
@@ -151,12 +153,45 @@ def count_example(options, name, arguments):
     return counts | {"on the GPU": device["kernel_launches"], "device": device["device"]["launches"]}
 
 
+def names_of_examples():
+    """The examples that have their weights."""
+    folders = sorted(path.parent for path in ROOT.glob("examples/*/weights.safetensors"))
+    return [folder.name for folder in folders if (folder / "input.jsonl").exists()]
+
+
+def launches_on_gpu(options):
+    """Steps and launched functions of examples on the simulated GPU, with and without what is done to launches."""
+    found = {}
+    for name in names_of_examples():
+        ways = [(), *(("--without", technique) for technique in OF_LAUNCHES)]
+        try:
+            counts = {}
+            for way in ways:
+                device = run_example(options, name, 1, "--device", "gpu-sim", *way)["device"]
+                row = {"steps": device["steps"], "functions": device["launches"]}
+                if row not in counts.values():
+                    counts[" ".join(way)] = row
+            if len(counts) > 1:
+                found[name] = counts
+        except Refused as error:
+            found[name] = {"refused": str(error)}
+    return found
+
+
+def launch_table(found):
+    """The table of what is done to launches."""
+    rows = []
+    for name, ways in found.items():
+        for way, row in ways.items() if "refused" not in ways else ():
+            example = f"{name} `{way}`" if way else name
+            rows.append((example, number(row["steps"]), number(row["functions"])))
+    return markdown(("example", "steps", "functions launched"), rows)
+
+
 def recursions(options):
     """What passes do to recursions and to what waits, over all examples that have their weights."""
-    folders = sorted(path.parent for path in ROOT.glob("examples/*/weights.safetensors"))
-    names = [folder.name for folder in folders if (folder / "input.jsonl").exists()]
     found = {}
-    for name in names:
+    for name in names_of_examples():
 
         def text(*arguments):
             folder = ROOT / "examples" / name
@@ -211,6 +246,7 @@ def measure(options):
     techniques[WHOLE] = "batches that wait for their slowest instance, not instances in flight"
     figures = {"techniques": techniques, "sizes": {}, "refused": {}}
     figures["recursions"] = recursions(options)
+    figures["launches on the GPU"] = launches_on_gpu(options)
     models = options.models or MODELS
     for size in SIZES:
         data = make_data(options, models, size, options.instances // 2)
@@ -294,6 +330,12 @@ def report(figures):
             "\nWhat is done to recursions and to what waits, over the instances of each example; as\n"
             "it is, then with each way that changes what is compiled. A *barrier* is a flush, which all\n"
             "that was recorded before it waits for.\n\n" + recursion_table(figures["recursions"])
+        )
+    if figures.get("launches on the GPU"):
+        text += (
+            "\nWhat is done to a GPU's launches, counted on the simulated one over the instances of each\n"
+            "example. Launches of one *step* need nothing of each other; each step waits for the one before.\n\n"
+            + launch_table(figures["launches on the GPU"])
         )
     for name, error in figures["refused"].items():
         text += f"\n`{name}` is refused: {error}\n"

@@ -1,7 +1,8 @@
 //! Kernels on a GPU: what a launch needs to know, and what its functions are given.
 //!
-//! A kernel of the program is a short sequence of *launches*, one after another on one stream. Each
-//! launch computes all rows of a bucket, and the next one may read whatever it wrote. All its
+//! A kernel of the program is a short sequence of *launches*, one after another. Each
+//! launch computes all rows of a bucket, and the next one may read whatever it wrote, unless it is
+//! [`beside`](GpuLaunch::beside) it. All its
 //! functions, of every launch, take the same arguments; they are listed below.
 //!
 //! A launch has one function, or some that differ in their tiles only: a small tile spreads few
@@ -160,6 +161,10 @@ impl GpuKernel {
 pub struct GpuLaunch {
     /// By [`GpuFunction::from_rows`], the first of which is 0.
     pub functions: Vec<GpuFunction>,
+    /// Whether it needs nothing of the launch before it, nor of those which that one is beside: all of them are a
+    /// *wave*. A kernel's first launch is beside nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
 }
 
 impl GpuLaunch {
@@ -328,6 +333,7 @@ mod tests {
     fn the_rows_choose_the_function() {
         let launch = GpuLaunch {
             functions: vec![function(0, 8), function(100, 32)],
+            beside: false,
         };
         let symbol = |rows| launch.function(rows).map(|f| f.symbol.clone());
         assert_eq!(symbol(99).as_deref(), Some("from_0"));

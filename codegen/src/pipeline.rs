@@ -23,7 +23,8 @@ use cohort_passes::level2::{
     hoist_arguments, specialise_kernels, structure_only,
 };
 use cohort_passes::loops::{
-    apply_tuning, bound_masks, divide_calls, fuse_rows, hoist_lengths, online_folds, split_tails,
+    apply_tuning, bound_masks, divide_calls, fuse_launches, fuse_rows, hoist_lengths, online_folds,
+    split_tails,
 };
 use cohort_passes::pass::{PassInfo, create};
 use cohort_passes::support::ir::{integer_attribute, set_attribute};
@@ -88,6 +89,7 @@ pub const PASSES: &[PassInfo] = &[
     fuse_rows::PASS,
     split_tails::PASS,
     hoist_lengths::PASS,
+    fuse_launches::PASS,
     lower_kernels_to_gpu::PASS,
     persistence::PASS,
     lower_kernels::PASS,
@@ -285,6 +287,10 @@ const TO_LOOPS: &[Step] = &[
     Step::Optional(
         hoist_lengths::PASS,
         "where a call's values begin, and how long they are, is read at each use",
+    ),
+    Step::Optional(
+        fuse_launches::PASS,
+        "each launch of a GPU's kernel waits for the one before, also where it needs nothing of it",
     ),
 ];
 

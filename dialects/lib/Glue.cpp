@@ -2,6 +2,7 @@
 // The declarations in `src/ffi.rs` must agree with these.
 
 #include "Cfb.h"
+#include "Ragged.h"
 
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Support.h"
@@ -150,6 +151,11 @@ bool cohortOperationsAreEqual(MlirOperation left, MlirOperation right) {
     return OperationEquivalence::isRegionEquivalentTo(&std::get<0>(regions), &std::get<1>(regions), areSame,
                                                       note, OperationEquivalence::IgnoreLocations);
   });
+}
+
+/// Calls back with each memory that an operation of the loop level touches, and whether it writes it.
+void cohortForEachMemory(MlirOperation op, void (*callback)(MlirValue, bool, void *), void *data) {
+  cohort::ragged::forEachMemory(unwrap(op), [&](Value memory, bool isWritten) { callback(wrap(memory), isWritten, data); });
 }
 
 // Rewrites.

@@ -44,6 +44,10 @@ namespace cohort::ragged {
 /// No padding is rounded up to more: extents and their sums stay far from the largest integer.
 constexpr int64_t maxPad = (int64_t(1) << 31) - 1;
 
+/// Calls back with each memory that an operation, or what is in its regions, has as an operand, and whether it is
+/// written there.
+void forEachMemory(mlir::Operation *operation, llvm::function_ref<void(mlir::Value, bool)> callback);
+
 /// The shape in a tensor's encoding; null for every other type.
 ShapeAttr getShape(mlir::Type type);
 

@@ -4,7 +4,9 @@
 
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/AffineMap.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -156,23 +158,93 @@ LogicalResult KernelOp::verifyRegions() {
   if (!ends)
     return emitOpError() << "ragged_kernel_c1: expected the region to end in `ragged.blocks` or `ragged.calls`";
   for (Operation &operation : block)
-    if (!(stages && isStage(operation)) && !(launches && isa<BlocksOp, TilesOp>(operation)) &&
+    if (!(stages && isStage(operation)) && !(launches && isa<BlocksOp, TilesOp, WaveOp>(operation)) &&
         !isa<OperandOp, ResultOp, ParamOp, ConstantOp, ScratchOp>(operation) &&
         !(isa<BlocksOp, CallsOp>(operation) && &operation == &block.back()))
       return operation.emitOpError() << "ragged_kernel_c1: expected declarations and stages only";
+  SmallVector<Operation *> outermost;
   for (Operation &operation : block) {
-    if (!isStage(operation))
+    outermost.push_back(&operation);
+    if (auto wave = dyn_cast<WaveOp>(operation))
+      for (Operation &inner : wave.getBody().front())
+        outermost.push_back(&inner);
+  }
+  for (Operation *operation : outermost) {
+    if (!isStage(*operation))
       continue;
-    WalkResult walk = operation.walk([](Operation *nested) {
+    WalkResult walk = operation->walk([](Operation *nested) {
       bool rows = llvm::any_of(nested->getOperandTypes(), isRowMemory);
       return rows ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (walk.wasInterrupted())
-      return operation.emitOpError() << "ragged_kernel_c2: expected what runs once a call to touch what all "
-                                        "rows share only";
+      return operation->emitOpError() << "ragged_kernel_c2: expected what runs once a call to touch what all "
+                                         "rows share only";
   }
   if (getRowProducts() && getRowProducts()->size() % 2 != 0)
     return emitOpError() << "ragged_kernel_c1: expected pairs in `row_products`";
+  return success();
+}
+
+/// The memory that an operation itself writes, without what is in its regions.
+static SmallVector<Value> writtenBy(Operation *operation) {
+  return TypeSwitch<Operation *, SmallVector<Value>>(operation)
+      .Case<StoreOp, FoldOp, FoldListOp, PackPanelsOp, ProductOp, MatmulOp, OnlineSoftmaxOp>(
+          [](auto stage) { return SmallVector<Value>{stage.getMemory()}; })
+      .Case([](LoopsOp loops) { return SmallVector<Value>(loops.getMemories()); })
+      .Default([](Operation *) { return SmallVector<Value>(); });
+}
+
+void cohort::ragged::forEachMemory(Operation *operation, llvm::function_ref<void(Value, bool)> callback) {
+  operation->walk([&](Operation *nested) {
+    SmallVector<Value> written = writtenBy(nested);
+    for (Value operand : nested->getOperands())
+      if (isa<MemRefType>(operand.getType()))
+        callback(operand, llvm::is_contained(written, operand));
+  });
+}
+
+/// Whether an operation is part of the launch that the one before it begins: stages between two launches over rows,
+/// which run once, are one; and of a call those that go on from sums.
+static bool continuesLaunch(Operation &operation, Operation *before) {
+  if (auto matmul = dyn_cast<MatmulOp>(operation))
+    return matmul.getOnto();
+  return before && !isOfCall(&operation) && isStage(operation) && isStage(*before);
+}
+
+LogicalResult WaveOp::verifyRegions() {
+  bool ofCall = isOfCall(*this);
+  SmallVector<SmallVector<Operation *>> launches;
+  Operation *before = nullptr;
+  for (Operation &operation : getBody().front()) {
+    bool isPart = ofCall ? isa<NestOp, MatmulOp, OnlineSoftmaxOp>(operation)
+                         : isStage(operation) || isa<BlocksOp, TilesOp>(operation);
+    if (!isPart)
+      return operation.emitOpError() << "ragged_wave_c1: expected launches only";
+    if (launches.empty() || !continuesLaunch(operation, before))
+      launches.emplace_back();
+    launches.back().push_back(&operation);
+    before = &operation;
+  }
+  if (!isForGpu(*this) || launches.size() < 2)
+    return emitOpError() << "ragged_wave_c1: expected two launches or more, for a GPU";
+  // Who writes each memory, and who touches it.
+  DenseMap<Value, size_t> writers;
+  for (auto [number, launch] : llvm::enumerate(launches))
+    for (Operation *operation : launch)
+      forEachMemory(operation, [&, number = number](Value memory, bool isWritten) {
+        if (isWritten)
+          writers.try_emplace(memory, number);
+      });
+  for (auto [number, launch] : llvm::enumerate(launches))
+    for (Operation *operation : launch) {
+      bool isShared = false;
+      forEachMemory(operation, [&, number = number](Value memory, bool) {
+        auto writer = writers.find(memory);
+        isShared |= writer != writers.end() && writer->second != number;
+      });
+      if (isShared)
+        return operation->emitOpError() << "ragged_wave_c2: it touches memory that another launch of the wave writes";
+    }
   return success();
 }
 
@@ -276,7 +348,7 @@ LogicalResult CallsOp::verify() {
 
 LogicalResult CallsOp::verifyRegions() {
   for (Operation &operation : getBody().front())
-    if (!isa<NestOp, MatmulOp, OnlineSoftmaxOp>(operation))
+    if (!isa<NestOp, MatmulOp, OnlineSoftmaxOp, WaveOp>(operation))
       return operation.emitOpError() << "ragged_calls_c5: expected stages of a call only";
   return success();
 }

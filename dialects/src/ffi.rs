@@ -3,7 +3,7 @@
 
 use mlir_sys::{
     MlirAttribute, MlirContext, MlirDialectHandle, MlirLocation, MlirOperation, MlirStringCallback,
-    MlirStringRef, MlirType,
+    MlirStringRef, MlirType, MlirValue,
 };
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -92,6 +92,12 @@ unsafe extern "C" {
     pub(crate) fn cohortTypeFlatten(
         ty: MlirType,
         callback: unsafe extern "C" fn(MlirType, *mut c_void),
+        data: *mut c_void,
+    );
+
+    pub(crate) fn cohortForEachMemory(
+        operation: MlirOperation,
+        callback: unsafe extern "C" fn(MlirValue, bool, *mut c_void),
         data: *mut c_void,
     );
 

@@ -17,6 +17,7 @@ mod generated;
 pub mod keys;
 pub mod location;
 pub mod marks;
+pub mod memory;
 mod op;
 mod register;
 pub mod rewrites;

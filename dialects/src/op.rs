@@ -243,6 +243,7 @@ kinds! {
     RaggedScratch: ragged::ScratchOperation,
     RaggedStore: ragged::StoreOperation,
     RaggedTiles: ragged::TilesOperation,
+    RaggedWave: ragged::WaveOperation,
     RaggedYield: ragged::YieldOperation,
     ScfCondition: ods::scf::ConditionOperation,
     ScfFor: ods::scf::ForOperation,

@@ -3,6 +3,7 @@
 pub mod apply_tuning;
 pub mod bound_masks;
 pub mod divide_calls;
+pub mod fuse_launches;
 pub mod fuse_rows;
 pub mod hoist_lengths;
 pub mod online_folds;

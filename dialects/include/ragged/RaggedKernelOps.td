@@ -39,11 +39,11 @@ def Ragged_KernelOp : Ragged_Op<"kernel", [
     The attributes that a `cfb.kernel` has for its calls (`lengths`, `unit`, `rows`, `takes`) stay, and `source`.
 
     In a `gpu.module` a row-wise kernel is a list of launches: `ragged.blocks` and `ragged.tiles` are one each, and
-    so are the stages between two of them, which run once.
+    so are the stages between two of them, which run once. Those that run side by side are in a `ragged.wave`.
 
     - `ragged_kernel_c1`: the region has declarations and stages and ends in `ragged.blocks`, or has
-      declarations and ends in `ragged.calls`; in a `gpu.module` it has declarations and launches.
-    - `ragged_kernel_c2`: stages that run once a call touch no memory of rows.
+      declarations and ends in `ragged.calls`; in a `gpu.module` it has declarations, launches and waves of them.
+    - `ragged_kernel_c2`: stages that run once a call, in a wave or not, touch no memory of rows.
 
     ```mlir
     ragged.kernel @main_0 {
@@ -344,7 +344,7 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
       `shared` is at least 0.
     - `ragged_calls_c3`: `flops` are lengths of the kernel and numbers, and `rising` numbers of them.
     - `ragged_calls_c4`: `padding` has two numbers of at least one.
-    - `ragged_calls_c5`: the region has stages of a call only.
+    - `ragged_calls_c5`: the region has stages of a call, and waves of them, only.
     - `ragged_calls_c6`: `given` are linear constraints, each of one of the kernel's lengths at least.
 
     ```mlir
@@ -371,7 +371,7 @@ def Ragged_CallsOp : Ragged_Op<"calls", [
 }
 
 def Ragged_BlocksOp : Ragged_Op<"blocks", [
-    HasParent<"::cohort::ragged::KernelOp">, SingleBlock, NoTerminator, NoRegionArguments]> {
+    ParentOneOf<["::cohort::ragged::KernelOp", "::cohort::ragged::WaveOp"]>, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "the stages of a block of rows";
   let description = [{
     The rows of a launch are processed in blocks `of` at most this many rows. All stages run over one block
@@ -395,10 +395,34 @@ def Ragged_BlocksOp : Ragged_Op<"blocks", [
   let hasRegionVerifier = 1;
 }
 
+def Ragged_WaveOp : Ragged_Op<"wave", [
+    ParentOneOf<["::cohort::ragged::KernelOp", "::cohort::ragged::CallsOp"]>,
+    SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "launches that run side by side";
+  let description = [{
+    Launches of a kernel for a GPU, none of which waits for another: their blocks are dealt to the processors
+    together, and what comes after the wave waits for all of them. In a row-wise kernel a launch is what it is
+    outside of a wave; in a per-instance one it is a stage, with those behind it that go on `onto` its sums.
+
+    - `ragged_wave_c1`: it is in a `gpu.module`, and has two launches or more.
+    - `ragged_wave_c2`: no launch touches memory that another one of the wave writes.
+
+    ```mlir
+    ragged.wave {
+      ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 4096 { … ragged.store %3, %q … }
+      ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 4096 { … ragged.store %5, %v … }
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
 class Ragged_Stage<string mnemonic, list<Trait> traits = []>
     : Ragged_Op<mnemonic, !listconcat([
         ParentOneOf<["::cohort::ragged::KernelOp", "::cohort::ragged::BlocksOp",
-                     "::cohort::ragged::CallsOp"]>], traits)>;
+                     "::cohort::ragged::CallsOp", "::cohort::ragged::WaveOp"]>], traits)>;
 
 // A stage that computes scalars for each index of its loops.
 class Ragged_LoopStage<string mnemonic, list<Trait> traits = [SingleBlock]>
@@ -584,7 +608,7 @@ def Ragged_ProductOp : Ragged_Op<"product", [HasParent<"::cohort::ragged::Blocks
 }
 
 def Ragged_TilesOp : Ragged_Op<"tiles", [
-    HasParent<"::cohort::ragged::KernelOp">,
+    ParentOneOf<["::cohort::ragged::KernelOp", "::cohort::ragged::WaveOp"]>,
     SingleBlockImplicitTerminator<"::cohort::ragged::YieldOp">, NoRegionArguments]> {
   let summary = "products on tiles, and what is made of their sums, on a GPU";
   let description = [{
@@ -668,7 +692,7 @@ def Ragged_ProductsOp : Ragged_Op<"products", [HasParent<"::cohort::ragged::Tile
 
 // A stage of products of a call, whose regions compute what is packed and what is made of the sums.
 class Ragged_PackedStage<string mnemonic>
-    : Ragged_Op<mnemonic, [HasParent<"::cohort::ragged::CallsOp">]> {
+    : Ragged_Op<mnemonic, [ParentOneOf<["::cohort::ragged::CallsOp", "::cohort::ragged::WaveOp"]>]> {
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }

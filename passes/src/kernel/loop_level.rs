@@ -37,6 +37,43 @@ pub fn stages_of_calls<'c>(module: OperationRef<'c, 'c>) -> Vec<OperationRef<'c,
     stages.filter(|op| Op::RaggedCalls.is(*op)).collect()
 }
 
+/// Whether an operation declares memory of a `ragged.kernel`.
+pub fn is_declaration(op: OperationRef<'_, '_>) -> bool {
+    matches!(
+        Op::of(op),
+        Some(
+            Op::RaggedOperand
+                | Op::RaggedResult
+                | Op::RaggedParam
+                | Op::RaggedConstant
+                | Op::RaggedScratch
+        )
+    )
+}
+
+/// The launches of a kernel for a GPU, or of a wave, each with its operations: `ragged.tiles` and `ragged.blocks` are
+/// one each, and so are the stages between two of them, which run once; of a call each stage is one, with those behind
+/// it that go on from its sums.
+pub fn launches_of<'c>(operations: &[OperationRef<'c, 'c>]) -> Vec<Vec<OperationRef<'c, 'c>>> {
+    let runs_once = |op: OperationRef<'c, 'c>| {
+        let is_of_call = op.parent_operation().is_some_and(is_in_call);
+        let is_launch = [Op::RaggedTiles, Op::RaggedBlocks, Op::RaggedWave];
+        !is_of_call && !is_launch.into_iter().any(|kind| kind.is(op))
+    };
+    let goes_on = |before: &OperationRef<'c, 'c>, op: &OperationRef<'c, 'c>| {
+        op.has_attribute(&keys::ONTO) || runs_once(*before) && runs_once(*op)
+    };
+    operations.chunk_by(goes_on).map(<[_]>::to_vec).collect()
+}
+
+/// Whether an operation is a kernel's `ragged.calls`, or in it.
+fn is_in_call(op: OperationRef<'_, '_>) -> bool {
+    Op::RaggedCalls.is(op)
+        || op
+            .parent_operation()
+            .is_some_and(|around| Op::RaggedCalls.is(around))
+}
+
 /// How a kernel takes an operand; the numbers are those of the enumeration in the dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandKind {

@@ -90,6 +90,15 @@ pub fn move_before(operation: OperationRef<'_, '_>, other: OperationRef<'_, '_>)
     unsafe { mlir_sys::mlirOperationMoveBefore(operation.to_raw(), other.to_raw()) }
 }
 
+/// Moves an operation to the end of a block without a terminator, from any block.
+pub fn move_to_end<'c>(operation: OperationRef<'c, '_>, block: BlockRef<'c, '_>) {
+    // SAFETY: both are alive; what is taken out of its block is owned by the other one.
+    unsafe {
+        mlir_sys::mlirOperationRemoveFromParent(operation.to_raw());
+        mlir_sys::mlirBlockAppendOwnedOperation(block.to_raw(), operation.to_raw());
+    }
+}
+
 /// A detached copy, regions included.
 pub fn clone_op<'c>(operation: OperationRef<'c, '_>) -> Operation<'c> {
     // SAFETY: the operation is alive; the copy is owned by the result.

@@ -3,8 +3,8 @@
 
 use super::Piece;
 
-/// Waves of calls; those of one wave need nothing of each other, a call's launches follow one
-/// another.
+/// Waves of calls; those of one wave need nothing of each other. A call's launches follow one another, but
+/// for those that are beside others.
 #[derive(Debug, Default)]
 pub struct Queue {
     launches: Vec<Launch>,
@@ -33,7 +33,18 @@ pub struct Launch {
     pub grid: (u32, u32),
     /// Threads of a block.
     pub threads: u32,
+    /// Whether it needs nothing of the call's launch before it, nor of those which that one is beside.
+    pub beside: bool,
 }
+
+/// The launches of a call, those together that are beside each other.
+pub fn waves_of(launches: &[Launch]) -> impl Iterator<Item = &[Launch]> {
+    launches.chunk_by(|_, next| next.beside)
+}
+
+/// What ends a call, and a wave, in a queue's form.
+const END_OF_CALL: u32 = u32::MAX;
+const END_OF_WAVE: u32 = 0;
 
 impl Queue {
     /// Empties the queue, and keeps its memory.
@@ -100,12 +111,26 @@ impl Queue {
         })
     }
 
-    /// Its form: for each wave, how many launches each call has, and a 0 at the end.
+    /// How often something is begun that waits for all before it, the first time counted: in each wave as often as in
+    /// its call of the most waves.
+    pub fn steps(&self) -> u64 {
+        let of_wave = |wave: &mut dyn Iterator<Item = usize>| wave.max().unwrap_or(0) as u64;
+        let waves = self
+            .waves()
+            .map(|wave| of_wave(&mut wave.map(|(_, launches, _)| waves_of(launches).count())));
+        waves.sum()
+    }
+
+    /// Its form: for each wave, for each call, how many of its launches are beside each other at a time.
     pub fn form(&self) -> Vec<u32> {
-        let mut form = Vec::with_capacity(self.calls.len() + self.waves.len() + 1);
+        let ends = self.calls.len() + self.waves.len() + 1;
+        let mut form = Vec::with_capacity(self.launches.len() + ends);
         for wave in self.waves() {
-            form.extend(wave.map(|(_, launches, _)| launches.len() as u32));
-            form.push(0);
+            for (_, launches, _) in wave {
+                form.extend(waves_of(launches).map(|beside| beside.len() as u32));
+                form.push(END_OF_CALL);
+            }
+            form.push(END_OF_WAVE);
         }
         form
     }
@@ -122,6 +147,7 @@ mod tests {
             function,
             grid: (1, 1),
             threads: 32,
+            beside: false,
         };
         let scratch = Piece {
             address: 0,
@@ -138,7 +164,10 @@ mod tests {
         queue.end_level();
         queue.call(scratch).push(4);
         queue.launch(launch(7));
-        assert_eq!(queue.form(), [2, 1, 0, 1, 0]);
+        let (call, wave) = (END_OF_CALL, END_OF_WAVE);
+        let form = [1, 1, call, 1, call, wave, 1, call, wave];
+        assert_eq!(queue.form(), form);
+        assert_eq!(queue.steps(), 3);
         let waves: Vec<Vec<_>> = queue
             .waves()
             .map(|wave| {
@@ -151,6 +180,17 @@ mod tests {
             [vec![(2, vec![1, 2]), (1, vec![3])], vec![(1, vec![4])]]
         );
         queue.end_level();
-        assert_eq!(queue.form(), [2, 1, 0, 1, 0]);
+        assert_eq!(queue.form(), form);
+        // Two beside each other, and one that waits for both.
+        queue.clear();
+        queue.call(scratch);
+        for beside in [false, true, false] {
+            queue.launch(Launch {
+                beside,
+                ..launch(7)
+            });
+        }
+        assert_eq!(queue.form(), [2, 1, call, wave]);
+        assert_eq!(queue.steps(), 2);
     }
 }

@@ -48,6 +48,8 @@ pub struct Runner {
     /// Where flushes can be one launch.
     persistent: Option<Persistent>,
     schedule: Schedule,
+    /// Steps of all flushes since the last [`Runner::clear_stats`].
+    steps: u64,
 }
 
 struct Kernel {
@@ -132,6 +134,7 @@ impl Runner {
             queue: Queue::default(),
             persistent: None,
             schedule: Schedule::default(),
+            steps: 0,
         };
         let mut constants = Vec::new();
         for (number, kernel) in manifest.kernels.iter().enumerate() {
@@ -173,6 +176,7 @@ impl Runner {
             fetch_seconds: work.fetch_seconds,
             peak_memory_bytes: self.pool.most_used(),
             launches: work.launches,
+            steps: self.steps,
             copies: work.copies,
             graphs: work.graphs,
         }
@@ -181,6 +185,7 @@ impl Runner {
     /// Sets the counts and times of the device to zero.
     pub fn clear_stats(&mut self) {
         self.device.clear_work();
+        self.steps = 0;
     }
 
     /// How long each call of the last flush took, in order; empty unless the device times calls.
@@ -219,6 +224,7 @@ impl Runner {
             self.queue_level(begin..end, work)?;
             begin = end;
         }
+        self.steps += self.queue.steps();
         self.schedule.clear();
         let persistent = self.persistent.as_ref();
         let blocks = persistent.and_then(|all| self.schedule.write(&self.queue, all));
@@ -381,27 +387,29 @@ impl Runner {
         arguments.extend(lists.iter().map(|list| self.word(blocks + list.start)));
         let rows = u64::from(placed.entries);
         let launches = kernel.gpu.launches.iter().zip(&kernel.functions);
+        // A launch of calls without tiles is left out; what is beside it is beside those that are left.
+        let mut is_first_of_wave = true;
         for (at, (launch, functions)) in launches.enumerate() {
-            if let Some(list) = lists.get(at) {
-                if list.blocks > 0 {
-                    queue.launch(Launch {
-                        function: functions[list.function],
-                        grid: (list.blocks, 1),
-                        threads: launch.functions[list.function].threads,
-                    });
+            is_first_of_wave |= !launch.beside;
+            let (function, grid) = match lists.get(at) {
+                Some(list) if list.blocks == 0 => continue,
+                Some(list) => (list.function, (list.blocks, 1)),
+                None => {
+                    let of_rows = launch.functions.iter().enumerate().rev();
+                    let mut fitting = of_rows.filter(|(_, function)| function.from_rows <= rows);
+                    let Some((number, function)) = fitting.next() else {
+                        return Err(Problem::NoCode(format!("no function for {rows} rows")));
+                    };
+                    (number, self::grid(function, rows)?)
                 }
-                continue;
-            }
-            let mut pairs = launch.functions.iter().zip(functions).rev();
-            let chosen = pairs.find(|(function, _)| function.from_rows <= rows);
-            let Some((function, number)) = chosen else {
-                return Err(Problem::NoCode(format!("no function for {rows} rows")));
             };
             queue.launch(Launch {
-                function: *number,
-                grid: grid(function, rows)?,
-                threads: function.threads,
+                function: functions[function],
+                grid,
+                threads: launch.functions[function].threads,
+                beside: !is_first_of_wave,
             });
+            is_first_of_wave = false;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use cohort_abi::gpu::flush::{HEADER_WORDS, LAUNCH_WORDS, STEP_WORDS, most_steps};
 use cohort_abi::gpu::{GpuFlush, GpuKernel};
 
-use super::queue::Queue;
+use super::queue::{Queue, waves_of};
 
 /// Blocks of a step, on average, up to which a flush is one launch. A card runs a few hundred at a time,
 /// and a launch takes about as long as these do: with more of them its latency does not matter, and each
@@ -82,13 +82,13 @@ impl Schedule {
             for (.., arguments) in &calls {
                 self.arguments.extend_from_slice(arguments);
             }
-            // A call's launches follow one another, those of other calls are beside them.
-            let depth = calls.iter().map(|(_, launches, _)| launches.len()).max();
-            for step in 0..depth.unwrap_or(0) {
+            // A call's launches follow one another, those beside each other together; so do those of other calls.
+            let mut unqueued: Vec<_> = calls.iter().map(|call| waves_of(call.1)).collect();
+            loop {
                 let (begin, mut blocks) = (self.launches.len() as u32, 0_u64);
                 let mut at = first;
-                for (_, launches, arguments) in &calls {
-                    if let Some(launch) = launches.get(step) {
+                for ((.., arguments), waves) in calls.iter().zip(&mut unqueued) {
+                    for launch in waves.next().unwrap_or_default() {
                         let number = persistent.numbers.get(launch.function).copied()??;
                         let (columns, rows) = launch.grid;
                         let count = columns.checked_mul(rows).filter(|count| *count > 0)?;
@@ -96,6 +96,9 @@ impl Schedule {
                         blocks += u64::from(count);
                     }
                     at += arguments.len();
+                }
+                if blocks == 0 {
+                    break;
                 }
                 self.steps.push([begin, u32::try_from(blocks).ok()?]);
                 (all, most) = (all + blocks, blocks.max(most));
@@ -144,6 +147,7 @@ mod tests {
             function,
             grid,
             threads: 128,
+            beside: false,
         }
     }
 
@@ -197,6 +201,28 @@ mod tests {
         // Blocks that would have nothing to do in any step are not launched.
         schedule.clear();
         assert_eq!(schedule.write(&queue, &persistent(100)), Some(11));
+    }
+
+    #[test]
+    fn launches_beside_each_other_share_a_step() {
+        let scratch = Piece {
+            address: 0,
+            bytes: 0,
+        };
+        let mut queue = Queue::default();
+        for besides in [&[false, true, false][..], &[false, false]] {
+            queue.call(scratch).push(1);
+            for beside in besides {
+                queue.launch(Launch {
+                    beside: *beside,
+                    ..launch(5, (2, 1))
+                });
+            }
+        }
+        let mut schedule = Schedule::default();
+        assert_eq!(schedule.write(&queue, &persistent(8)), Some(6));
+        // Two steps: three launches, and two.
+        assert_eq!(schedule.words[..8], [0, 6, 2, 0, 0, 6, 3, 4]);
     }
 
     #[test]

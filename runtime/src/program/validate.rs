@@ -223,8 +223,10 @@ fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
             gpu.scratch_bytes, gpu.scratch_bytes_per_row
         ));
     }
-    if gpu.launches.is_empty() {
-        return Err("no launch".to_owned());
+    match gpu.launches.first() {
+        None => return Err("no launch".to_owned()),
+        Some(first) if first.beside => return Err("a first launch beside another".to_owned()),
+        Some(_) => {}
     }
     for launch in &gpu.launches {
         if launch.functions.first().map(|function| function.from_rows) != Some(0) {

@@ -84,6 +84,9 @@ pub struct DeviceStats {
     pub peak_memory_bytes: u64,
     /// Functions that were launched, those in graphs included; a call of a kernel may be several.
     pub launches: u64,
+    /// How often launches, of one call or of different ones, waited for all before them, the first of each flush counted:
+    /// those of one step need nothing of each other.
+    pub steps: u64,
     /// Copies between host and device.
     pub copies: Copies,
     /// Flushes that were launched as a graph.

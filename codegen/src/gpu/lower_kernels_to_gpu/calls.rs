@@ -28,7 +28,7 @@ mod source;
 
 use std::collections::HashSet;
 
-use cohort_abi::gpu::{CallTiles, GpuFunction, GpuLaunch, Precision, TiledDim};
+use cohort_abi::gpu::{CallTiles, GpuFunction, Precision, TiledDim};
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{Builder, Val};
 use cohort_passes::kernel::affine::{Affine, Var};
@@ -44,7 +44,7 @@ use melior::{
 };
 
 use super::Result;
-use super::function::{ARGUMENT_BYTES, Lowered, SHARED, add_function, is_foreign};
+use super::function::{ARGUMENT_BYTES, Lowered, SHARED, add_function, in_waves, is_foreign};
 use super::ops::{THREADS, block as block_id, store_neighbours};
 use crate::emit::{Emitter, Width};
 use eval::{Call, Memory};
@@ -67,7 +67,12 @@ pub fn lower<'c>(
     name: &str,
     precision: Precision,
 ) -> Result<Lowered<'c>> {
-    let Kernel { graph, stages, .. } = loops::read(kernel)?;
+    let Kernel {
+        graph,
+        stages,
+        waves,
+        ..
+    } = loops::read(kernel)?;
     let values = stages.iter().flat_map(|stage| stage.values());
     let values: Vec<NodeId> = values.map(|(node, _)| node).collect();
     let operations = graph.nodes.iter().filter_map(|node| match &node.kind {
@@ -77,8 +82,9 @@ pub fn lower<'c>(
     if let Some((op, reason)) = operations.into_iter().find_map(is_foreign) {
         return Ok(Lowered::Refused { op, reason });
     }
-    let launches = match launches(&graph, stages, precision) {
-        Ok(launches) => launches,
+    let launches = launches(&graph, waves.into_iter().zip(stages), precision);
+    let (waves, launches): (Vec<_>, Vec<_>) = match launches {
+        Ok(launches) => launches.into_iter().unzip(),
         Err(reason) => return Ok(Lowered::Refused { op: kernel, reason }),
     };
     let constants = constants(&graph);
@@ -107,14 +113,14 @@ pub fn lower<'c>(
     let is_multiplied = launches
         .iter()
         .any(|launch| !matches!(launch, Launch::Loops(_)));
-    let launches = launches.iter().enumerate();
-    let launches = launches.map(|(number, launch)| writer.launch(name, number, launch));
+    let functions = launches.iter().enumerate();
+    let functions = functions.map(|(number, launch)| writer.launch(name, number, launch));
     let description = GpuDescription {
         precision: match is_multiplied {
             true => precision,
             false => Precision::F32,
         },
-        launches: launches.collect(),
+        launches: in_waves(functions.collect(), &waves),
         constants: constants
             .iter()
             .map(|(_, described)| described.clone())
@@ -201,7 +207,7 @@ struct Function {
 }
 
 impl<'c> Writer<'_, 'c> {
-    fn launch(&self, name: &str, number: usize, launch: &Launch) -> GpuLaunch {
+    fn launch(&self, name: &str, number: usize, launch: &Launch) -> Vec<GpuFunction> {
         let graph = self.graph;
         let function = |suffix: &str, shared_bytes: i64, tiles: CallTiles| Function {
             symbol: format!("{name}${number}{suffix}"),
@@ -211,7 +217,7 @@ impl<'c> Writer<'_, 'c> {
             shared_bytes,
             tiles,
         };
-        let functions = match launch {
+        match launch {
             Launch::Online(plan) => {
                 let function = function("", plan.shared_bytes(), plan.tiles());
                 vec![self.function(function, &mut |e, call, tile, memory| {
@@ -239,8 +245,7 @@ impl<'c> Writer<'_, 'c> {
                     generic::write(e, call, plan, tile, memory);
                 })]
             }
-        };
-        GpuLaunch { functions }
+        }
     }
 
     fn function(&self, function: Function, body: &mut Body<'_, 'c>) -> GpuFunction {

@@ -69,7 +69,7 @@ pub fn lower<'c>(
     name: &str,
 ) -> Result<Lowered<'c>> {
     let kernel = Kernel::read(op)?;
-    let launches = launches::read(&kernel)?;
+    let (waves, launches): (Vec<_>, Vec<_>) = launches::read(&kernel)?.into_iter().unzip();
     if let Some((op, reason)) = nested_ops(op).into_iter().find_map(is_foreign) {
         return Ok(Lowered::Refused { op, reason });
     }
@@ -88,7 +88,7 @@ pub fn lower<'c>(
         constants: &constants,
     };
     let functions = launches.iter().enumerate();
-    let functions: Result<Vec<GpuLaunch>> = functions
+    let functions: Result<Vec<Vec<GpuFunction>>> = functions
         .map(|(number, launch)| {
             let name = format!("{name}${number}");
             match launch {
@@ -106,10 +106,20 @@ pub fn lower<'c>(
         scratch_bytes: memory.once_bytes as u64,
         scratch_bytes_per_row: memory.row_bytes as u64,
         precision: precision.unwrap_or(Precision::F32),
-        launches: functions?,
+        launches: in_waves(functions?, &waves),
         constants,
     };
     Ok(Lowered::Functions(to_json(&description)))
+}
+
+/// Launches of these functions, which are beside those before them that have the same wave.
+pub(super) fn in_waves(functions: Vec<Vec<GpuFunction>>, waves: &[usize]) -> Vec<GpuLaunch> {
+    let launches = functions.into_iter().enumerate();
+    let launches = launches.map(|(number, functions)| GpuLaunch {
+        functions,
+        beside: number > 0 && waves[number] == waves[number - 1],
+    });
+    launches.collect()
 }
 
 /// The memory that a launch reads or writes, without rounded weights.
@@ -259,7 +269,7 @@ struct FunctionWriter<'a, 'c> {
 }
 
 impl<'c> FunctionWriter<'_, 'c> {
-    fn tile(&self, name: &str, tile: &Tile<'c>) -> Result<GpuLaunch> {
+    fn tile(&self, name: &str, tile: &Tile<'c>) -> Result<Vec<GpuFunction>> {
         let sizes = [(tile.small, 0, "small"), (tile.large, tile.from, "large")];
         let functions = sizes.into_iter().map(|(size, from_rows, suffix)| {
             let symbol = format!("{name}_{suffix}");
@@ -280,29 +290,24 @@ impl<'c> FunctionWriter<'_, 'c> {
                 calls: None,
             })
         });
-        let functions: Result<Vec<GpuFunction>> = functions.collect();
-        Ok(GpuLaunch {
-            functions: functions?,
-        })
+        functions.collect()
     }
 
-    fn rows(&self, name: &str, number: usize, rows: &Rows<'c>) -> Result<GpuLaunch> {
+    fn rows(&self, name: &str, number: usize, rows: &Rows<'c>) -> Result<Vec<GpuFunction>> {
         let slots = round_up(self.memory.shared[number], 16);
         let shared = slots + rows::lanes_bytes(rows);
         fits(rows.op, shared)?;
         self.function(name, shared, |e, frame| rows::write(e, frame, rows, slots))?;
-        Ok(GpuLaunch {
-            functions: vec![GpuFunction {
-                symbol: name.to_owned(),
-                from_rows: 0,
-                threads: THREADS as u32,
-                tile_rows_per_row: u64::from(!rows.once),
-                tile_rows: rows.block_rows as u64,
-                column_blocks: 1,
-                shared_bytes: shared as u32,
-                calls: None,
-            }],
-        })
+        Ok(vec![GpuFunction {
+            symbol: name.to_owned(),
+            from_rows: 0,
+            threads: THREADS as u32,
+            tile_rows_per_row: u64::from(!rows.once),
+            tile_rows: rows.block_rows as u64,
+            column_blocks: 1,
+            shared_bytes: shared as u32,
+            calls: None,
+        }])
     }
 
     /// Adds a function with so many bytes of shared memory.

@@ -5,7 +5,7 @@ use cohort_dialects::builder::{Op, Val, operands_of, operations_of, results_of};
 use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::description::ConstantDescription;
-use cohort_passes::kernel::loop_level::to_affine;
+use cohort_passes::kernel::loop_level::{is_declaration, launches_of, to_affine};
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::layout::Place;
 use cohort_passes::pass::error;
@@ -83,44 +83,48 @@ pub enum Stage<'c> {
     Loops(Box<Loops<'c>>),
 }
 
-/// The launches of a kernel, in order.
-pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<Launch<'c>>> {
+/// The launches of a kernel, in order, each with the number of its wave.
+pub fn read<'c>(kernel: &Kernel<'c>) -> Result<Vec<(usize, Launch<'c>)>> {
+    let operations = blocks_of(kernel.op).into_iter().flat_map(operations_of);
+    let operations: Vec<_> = operations.filter(|op| !is_declaration(*op)).collect();
     let mut launches = vec![];
-    for op in blocks_of(kernel.op).into_iter().flat_map(operations_of) {
-        match Op::of(op) {
-            Some(
-                Op::RaggedOperand
-                | Op::RaggedResult
-                | Op::RaggedParam
-                | Op::RaggedConstant
-                | Op::RaggedScratch,
-            ) => {}
-            Some(Op::RaggedTiles) => launches.push(Launch::Tile(Box::new(Tile::read(kernel, op)?))),
-            Some(Op::RaggedBlocks) => {
-                let stages = blocks_of(op).into_iter().flat_map(operations_of);
-                let stages: Result<_> = stages.map(|op| Stage::read(kernel, op)).collect();
-                launches.push(Launch::Rows(Rows {
-                    op,
-                    once: false,
-                    block_rows: number(op, keys::OF)?,
-                    stages: stages?,
-                }));
+    for (wave, of_wave) in launches_of(&operations).into_iter().enumerate() {
+        let of_wave = match of_wave[..] {
+            [op] if Op::RaggedWave.is(op) => {
+                let inside: Vec<_> = blocks_of(op).into_iter().flat_map(operations_of).collect();
+                launches_of(&inside)
             }
-            _ => {
-                let stage = Stage::read(kernel, op)?;
-                match launches.last_mut() {
-                    Some(Launch::Rows(rows)) if rows.once => rows.stages.push(stage),
-                    _ => launches.push(Launch::Rows(Rows {
-                        op,
-                        once: true,
-                        block_rows: 1,
-                        stages: vec![stage],
-                    })),
-                }
-            }
+            _ => vec![of_wave],
+        };
+        for operations in of_wave {
+            launches.push((wave, Launch::read(kernel, &operations)?));
         }
     }
     Ok(launches)
+}
+
+impl<'c> Launch<'c> {
+    fn read(kernel: &Kernel<'c>, operations: &[OperationRef<'c, 'c>]) -> Result<Launch<'c>> {
+        let stages = |operations: Vec<OperationRef<'c, 'c>>| {
+            let stages = operations.into_iter().map(|op| Stage::read(kernel, op));
+            stages.collect::<Result<Vec<_>>>()
+        };
+        Ok(match operations[..] {
+            [op] if Op::RaggedTiles.is(op) => Launch::Tile(Box::new(Tile::read(kernel, op)?)),
+            [op] if Op::RaggedBlocks.is(op) => Launch::Rows(Rows {
+                op,
+                once: false,
+                block_rows: number(op, keys::OF)?,
+                stages: stages(blocks_of(op).into_iter().flat_map(operations_of).collect())?,
+            }),
+            _ => Launch::Rows(Rows {
+                op: operations[0],
+                once: true,
+                block_rows: 1,
+                stages: stages(operations.to_vec())?,
+            }),
+        })
+    }
 }
 
 impl<'c> Stage<'c> {

@@ -36,6 +36,8 @@ pub struct Kernel<'c> {
     pub stages: Vec<Stage>,
     /// The operation of each stage.
     pub operations: Vec<OperationRef<'c, 'c>>,
+    /// The wave of each stage, counted up; a stage that is in none is one by itself.
+    pub waves: Vec<usize>,
     /// What all calls have in common.
     pub calls: Calls,
 }
@@ -57,6 +59,7 @@ pub fn read<'c>(op: OperationRef<'c, 'c>) -> Result<Kernel<'c>, Failed> {
             memory: Declared::default(),
             stages: vec![],
             operations: vec![],
+            waves: vec![],
             calls: Calls::default(),
         },
         lengths,
@@ -209,8 +212,17 @@ impl<'c> Reader<'c> {
             flops: flops.collect(),
             padding,
         };
-        for stage in blocks_of(op).into_iter().flat_map(operations_of) {
+        let waves = blocks_of(op).into_iter().flat_map(operations_of);
+        let stages = waves.enumerate().flat_map(|(wave, op)| {
+            let stages = match Op::RaggedWave.is(op) {
+                true => blocks_of(op).into_iter().flat_map(operations_of).collect(),
+                false => vec![op],
+            };
+            stages.into_iter().map(move |stage| (wave, stage))
+        });
+        for (wave, stage) in stages {
             self.kernel.operations.push(stage);
+            self.kernel.waves.push(wave);
             let stage = match Op::of(stage) {
                 Some(Op::RaggedMatmul) => Stage::Matmul(self.matmul(stage)?),
                 Some(Op::RaggedOnlineSoftmax) => Stage::Online(self.online(stage)?),

@@ -1,7 +1,7 @@
 //! Flushes as graphs: one call of the driver for all launches of a flush, where its form came before.
 //!
 //! A flush's *form* is how many waves it has, how many calls each wave, how many launches each
-//! call. The first flush of a form is launched plainly. The second makes a graph: every launch a
+//! call, and which of these are beside each other. The first flush of a form is launched plainly. The second makes a graph: every launch a
 //! node, every wave behind the one before it. From then on the graph is launched, after the nodes
 //! were changed that have another function, other blocks or other arguments than the time before;
 //! where rows lie and how many there are is arguments, so most have. The index lists are not in the
@@ -15,7 +15,7 @@ use std::ffi::c_void;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
-use crate::device::queue::{Launch, Queue};
+use crate::device::queue::{Launch, Queue, waves_of};
 use crate::report::stats::GraphStats;
 
 /// Launches of a flush that are worth a graph, and those that are too many for one.
@@ -196,27 +196,31 @@ impl Graph {
             let mut ends = Vec::with_capacity(wave.len());
             for (_, launches, arguments) in wave {
                 let mut behind = before.clone();
-                for launch in launches {
-                    let mut node = std::ptr::null_mut();
-                    // SAFETY: the graph and its nodes are alive, and so are the arguments, which the
-                    // driver copies.
-                    unsafe {
-                        with_parameters(functions, launch, arguments, |parameters| {
-                            sys::cuGraphAddKernelNode_v2(
-                                &mut node,
-                                self.graph,
-                                behind.as_ptr(),
-                                behind.len(),
-                                parameters,
-                            )
-                        })?;
+                for beside in waves_of(launches) {
+                    let mut these = Vec::with_capacity(beside.len());
+                    for launch in beside {
+                        let mut node = std::ptr::null_mut();
+                        // SAFETY: the graph and its nodes are alive, and so are the arguments, which the
+                        // driver copies.
+                        unsafe {
+                            with_parameters(functions, launch, arguments, |parameters| {
+                                sys::cuGraphAddKernelNode_v2(
+                                    &mut node,
+                                    self.graph,
+                                    behind.as_ptr(),
+                                    behind.len(),
+                                    parameters,
+                                )
+                            })?;
+                        }
+                        self.nodes.push(Node {
+                            node,
+                            launch: *launch,
+                            arguments: arguments.to_vec(),
+                        });
+                        these.push(node);
                     }
-                    self.nodes.push(Node {
-                        node,
-                        launch: *launch,
-                        arguments: arguments.to_vec(),
-                    });
-                    behind = vec![node];
+                    behind = these;
                 }
                 ends.extend(behind);
             }

@@ -38,7 +38,8 @@ impl Streams {
         unsafe { result::stream::synchronize(self.first()) }
     }
 
-    /// Queues every launch, calls of one wave side by side.
+    /// Queues every launch, calls of one wave side by side. Launches of one call follow each other on a stream, also
+    /// those that would not have to: to part them would take an event more for each.
     ///
     /// # Safety
     ///

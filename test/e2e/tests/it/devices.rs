@@ -101,6 +101,43 @@ fn a_flush_of_several_steps_is_one_launch() {
     }
 }
 
+/// Launches of a kernel that need nothing of each other share steps: fewer than one by one, with the same bits, whether a
+/// flush is one launch or not.
+#[test]
+fn launches_that_need_nothing_of_each_other_share_a_step() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("stats.json");
+    for (name, instances) in [
+        ("mvrnn", 1),
+        ("mvrnn", 61),
+        ("encoder", 3),
+        ("childsum", 10),
+    ] {
+        let case = model_case(name);
+        let mut rng = Rng::new(65);
+        let model = case.with_sizes([28, 13, 33, 5], &mut rng);
+        let input = to_text(&case.instances(&model, instances, &mut rng));
+        let run = |without: &[&str]| {
+            let call = BatchRun::new(&model.source).weights(&model.weights_path);
+            let call = call.args(&["--device", "gpu-sim"]);
+            let call = without
+                .iter()
+                .fold(call, |call, pass| call.args(&["--without", pass]));
+            let outcome = call.arg("--stats").arg(&path).run(&input).expect_code(0);
+            let text = std::fs::read_to_string(&path).expect("statistics");
+            let stats: Json = serde_json::from_str(&text).expect("statistics are JSON");
+            let steps = stats["device"]["steps"].as_u64().expect("steps");
+            (outcome.lines(), steps)
+        };
+        let (expected, apart) = run(&["fuse-launches"]);
+        let (found, steps) = run(&[]);
+        assert_eq!(found, expected, "{name}");
+        assert!(steps < apart, "{name}: {steps} of {apart}");
+        let (found, of_launches) = run(&["persistence"]);
+        assert_eq!((found, of_launches), (expected, steps), "{name}");
+    }
+}
+
 /// Rows are copied to shared memory for keys of which there are none: nobody has waited for them when the block goes on
 /// to the next kernel.
 #[test]

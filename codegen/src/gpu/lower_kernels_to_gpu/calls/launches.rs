@@ -28,14 +28,14 @@ impl Launch {
     }
 }
 
-/// The launches, or why there are none.
+/// The launches, each with the wave of its first stage, or why there are none.
 pub fn launches(
     graph: &Graph<'_>,
-    stages: Vec<Stage>,
+    stages: impl IntoIterator<Item = (usize, Stage)>,
     precision: Precision,
-) -> Result<Vec<Launch>, String> {
-    let mut launches = vec![];
-    for stage in stages {
+) -> Result<Vec<(usize, Launch)>, String> {
+    let mut launches: Vec<(usize, Launch)> = vec![];
+    for (mut wave, stage) in stages {
         check(graph, &stage)?;
         let launch = match stage {
             Stage::Nest(nest) => Launch::Loops(generic::plan(graph, nest)),
@@ -44,7 +44,8 @@ pub fn launches(
             }
             Stage::Matmul(next) => {
                 let before = next.onto.then(|| launches.pop()).flatten();
-                let plan = match before {
+                wave = before.as_ref().map_or(wave, |(first, _)| *first);
+                let plan = match before.map(|(_, launch)| launch) {
                     None if !next.onto => product::ProductPlan::new(None, precision),
                     Some(Launch::Loops(plan))
                         if goes_on(&next, &plan.nest.over, &plan.nest.store) =>
@@ -61,7 +62,7 @@ pub fn launches(
                 Launch::Product(plan.and(graph, next)?)
             }
         };
-        launches.push(launch);
+        launches.push((wave, launch));
     }
     Ok(launches)
 }
