@@ -1,6 +1,7 @@
 //! What a run tells of itself: statistics, profiles, and why it was batched as it was.
 
 pub mod explain;
+pub mod laps;
 pub mod profile;
 pub mod stats;
 pub mod trace;

@@ -281,6 +281,7 @@ impl Simulator {
             function: 0,
             grid: (x as u32, y),
             threads: function.threads,
+            beside: false,
         };
         // SAFETY: the arguments are those of the kernel. Bits of a NaN fill the shared memory.
         let ended = unsafe {

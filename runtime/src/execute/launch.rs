@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::execute::workers::{Shape, Workers};
 use crate::late;
 use crate::memory::arena::PoolBase;
+use crate::report::laps::Laps;
 use crate::report::profile::{Profile, Span};
 use crate::report::stats::{Launches, Modes};
 
@@ -83,13 +84,45 @@ pub(super) struct Flush<'a> {
     pub inspector: Option<&'a mut dyn Inspector>,
 }
 
+/// What is written of one launch after another, whose memory is kept from flush to flush.
+#[derive(Default)]
+pub(super) struct Scratch {
+    operands: Vec<OperandRef>,
+    results: Vec<*mut c_void>,
+    /// Each launch's kernel and rows.
+    laps: Laps<(u32, u32)>,
+}
+
 impl Flush<'_> {
     /// Counts in `launches`, which has an entry a kernel, from `begin` on; gives when the last was over. When it
     /// is too late, the rest is not computed.
-    pub fn run(mut self, begin: Instant, launches: &mut [Launches]) -> Result<Instant, Error> {
-        let mut operands = Vec::new();
-        let mut results = Vec::new();
+    pub fn run(
+        mut self,
+        begin: Instant,
+        scratch: &mut Scratch,
+        launches: &mut [Launches],
+    ) -> Result<Instant, Error> {
         self.workers.reserve(self.scratch_bytes())?;
+        scratch.laps.begin();
+        let outcome = self.launch_all(begin, scratch, launches);
+        let end = Instant::now();
+        for ((kernel, rows), nanoseconds) in scratch.laps.within(begin, end) {
+            launches[kernel as usize].add(rows, nanoseconds);
+        }
+        outcome.map(|()| end)
+    }
+
+    fn launch_all(
+        &mut self,
+        begin: Instant,
+        scratch: &mut Scratch,
+        launches: &mut [Launches],
+    ) -> Result<(), Error> {
+        let Scratch {
+            operands,
+            results,
+            laps,
+        } = scratch;
         let mut before = begin;
         for placed in self.cached.iter().chain(self.placed) {
             if placed.rows == 0 {
@@ -101,10 +134,9 @@ impl Flush<'_> {
                 profile.begin_launch(placed.kernel);
             }
             let launches = &mut launches[placed.kernel as usize];
-            let listed = self::operands(&self, kernel, placed, &mut operands, &mut launches.modes);
+            let listed = self::operands(self, kernel, placed, operands, &mut launches.modes);
             if let Some(copies) = self.copies {
-                launches.copied_rows +=
-                    copy_operands(&self, kernel, placed, &mut operands, copies)?;
+                launches.copied_rows += copy_operands(self, kernel, placed, operands, copies)?;
             }
             results.clear();
             results.extend(kernel.results.iter().enumerate().map(|(result, pool)| {
@@ -116,8 +148,8 @@ impl Flush<'_> {
             }));
             let launch = Launch {
                 kernel: kernel.function,
-                operands: &operands,
-                results: &results,
+                operands,
+                results,
                 constants: &kernel.constants,
             };
             let run = |begin, end, scratch| {
@@ -147,31 +179,31 @@ impl Flush<'_> {
                     Some(spans) => self.each_span(spans, shape, &run)?,
                 }
             }
-            let after = Instant::now();
+            let work = tables.map(|tables| self.tables.work(tables));
+            let rows = work.map_or(placed.rows, |(_, rows)| rows as u32);
+            laps.lap((placed.kernel, rows));
+            if let Some(profile) = self.profile {
+                let after = Instant::now();
+                profile.span(placed.span(rows), before, after);
+                before = after;
+            }
             if let Some(inspector) = self.inspector.as_deref_mut() {
                 inspector.launched(&Launched {
                     number: placed.kernel as usize,
                     kernel,
-                    operands: &operands,
-                    results: &results,
+                    operands,
+                    results,
                     bases: self.bases,
                     entries: placed.entries,
                     spans: tables.and_then(|tables| self.tables.spans(kernel, tables)),
                 });
             }
-            let work = tables.map(|tables| self.tables.work(tables));
-            let rows = work.map_or(placed.rows, |(_, rows)| rows as u32);
-            launches.add(rows, (after - before).as_nanos() as u64);
-            if let Some(profile) = self.profile {
-                profile.span(placed.span(rows), before, after);
-            }
             if let Some((work, _)) = work {
                 launches.ragged.add(work);
             }
-            before = after;
             self.in_time()?;
         }
-        Ok(before)
+        Ok(())
     }
 
     /// What the kernel needs that needs the most.
