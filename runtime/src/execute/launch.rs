@@ -181,11 +181,15 @@ impl Flush<'_> {
             }
             let work = tables.map(|tables| self.tables.work(tables));
             let rows = work.map_or(placed.rows, |(_, rows)| rows as u32);
-            laps.lap((placed.kernel, rows));
-            if let Some(profile) = self.profile {
-                let after = Instant::now();
-                profile.span(placed.span(rows), before, after);
-                before = after;
+            match self.profile {
+                None => laps.lap((placed.kernel, rows)),
+                // It shows when each of them began and ended.
+                Some(profile) => {
+                    let after = Instant::now();
+                    launches.add(rows, (after - before).as_nanos() as u64);
+                    profile.span(placed.span(rows), before, after);
+                    before = after;
+                }
             }
             if let Some(inspector) = self.inspector.as_deref_mut() {
                 inspector.launched(&Launched {
