@@ -1,9 +1,9 @@
-"""What analysis costs against what it buys, for each granularity, scheduler and reuse together.
+"""What analysis costs against what it buys, for each granularity, scheduler and sharing together.
 
 Analysis is what a run does before kernels run, for every batch anew: recording calls, and finding
 launches, their order and their rows. What it buys is fewer and larger launches, and less time in
-kernels. Reuse is that equal calls on a parameter's row are computed once, which recording must look
-for: `--no-sharing` leaves it out.
+kernels. Sharing is that equal calls on a parameter's row are computed once, which recording must look
+for: `--no-sharing` leaves it out. What reuse of schedules gains is a study of its own, reuse.py.
 """
 
 from common import (
@@ -20,32 +20,31 @@ from control import SIZE, TARGETS, arguments_of
 from make_models import MODELS
 
 FIGURE = ROOT / "docs" / "figures" / "analysis.svg"
-# Without reuse, calls are recorded one by one.
-REUSE = {"with reuse": (), "without": ("--no-sharing",)}
+SHARING = {"sharing": (), "no sharing": ("--no-sharing",)}
 # It is scheduled as one, so there is nothing to choose, and shares nothing.
 WHOLE = "instance"
 # What others are compared with.
-BASE = ("block", "depth", "with reuse")
+BASE = ("block", "depth", "sharing")
 
 
 def combinations(options):
-    """All that is measured of a model, as (granularity, scheduler, reuse)."""
+    """All that is measured of a model, as (granularity, scheduler, sharing)."""
     schedulers = values_of(options, "scheduler")
     for unit in values_of(options, "granularity"):
         if unit == WHOLE:
-            yield unit, "-", "without"
+            yield unit, "-", "no sharing"
             continue
         for scheduler in schedulers:
-            for reuse in REUSE:
-                yield unit, scheduler, reuse
+            for sharing in SHARING:
+                yield unit, scheduler, sharing
 
 
 def measure_one(options, data, name, combination):
     """The figures of a model in one way, all of the last pass of the turn where that was fastest."""
-    unit, scheduler, reuse = combination
+    unit, scheduler, sharing = combination
     arguments = [*arguments_of(name), "--granularity", unit]
     if unit != WHOLE:
-        arguments += ["--scheduler", scheduler, *REUSE[reuse]]
+        arguments += ["--scheduler", scheduler, *SHARING[sharing]]
     turns = [
         run_program(options, data, name, options.repetitions, *arguments)
         for _ in range(options.few_turns)
@@ -55,7 +54,7 @@ def measure_one(options, data, name, combination):
     return {
         "granularity": unit,
         "scheduler": scheduler,
-        "reuse": reuse,
+        "sharing": sharing,
         "used": stats["scheduler"]["used"],
         "compile": stats["compile_seconds"],
         "analysis": analysis,
@@ -88,7 +87,7 @@ def measure(options):
 
 def base_of(rows):
     """The row that others of a model are compared with."""
-    key = ("granularity", "scheduler", "reuse")
+    key = ("granularity", "scheduler", "sharing")
     return next((row for row in rows if tuple(row[k] for k in key) == BASE), rows[0])
 
 
@@ -102,7 +101,7 @@ def table(models):
             chosen = f" ({row['used']})" if row["scheduler"] == "auto" else ""
             lines.append(
                 (
-                    f"{name} {row['granularity']} {row['scheduler']}{chosen} {row['reuse']}",
+                    f"{name} {row['granularity']} {row['scheduler']}{chosen} {row['sharing']}",
                     number(row["compile"]),
                     number(row["record"] * each),
                     number(row["schedule"] * each),
@@ -113,7 +112,7 @@ def table(models):
                     ratio(row["total"] / base["total"]),
                 )
             )
-    heads = ("granularity, scheduler, reuse", "compile s", "record us", "schedule us", "launches")
+    heads = ("granularity, scheduler, sharing", "compile s", "record us", "schedule us", "launches")
     heads += ("rows a launch", "kernels us", "total us", f"to {' '.join(BASE)}")
     return markdown(heads, lines)
 
@@ -154,7 +153,7 @@ def plot(figures, path):
         base, color = base_of(rows), f"C{index % 10}"
         for row in rows:
             x = row["analysis"] / max(base["analysis"], 1e-9)
-            filled = "none" if row["reuse"] == "without" else color
+            filled = "none" if row["sharing"] == "no sharing" else color
             style = {"color": color, "markerfacecolor": filled, "linestyle": "none"}
             style["marker"] = markers.get(row["granularity"], "x")
             axes[0].plot(x, row["mean rows"] / base["mean rows"], **style)
@@ -165,7 +164,7 @@ def plot(figures, path):
         axis.set(ylabel=f"{what}, the same", title=f"Analysis and {what}")
     for value, marker in markers.items():
         axes[1].plot([], [], marker, color="grey", label=value)
-    axes[1].plot([], [], "o", color="grey", markerfacecolor="none", label="without reuse")
+    axes[1].plot([], [], "o", color="grey", markerfacecolor="none", label="no sharing")
     axes[0].legend(fontsize="small")
     axes[1].legend(fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ os.environ["COHORT_CACHE"] = ""
 import numpy  # noqa: E402
 import torch  # noqa: E402
 
-from tables import markdown, number, ratio, read_lines, share  # noqa: E402, F401
+from tables import geometric_mean, markdown, number, ratio, read_lines, share  # noqa: E402, F401
 
 torch.set_num_threads(1)
 
@@ -61,14 +61,16 @@ def values_of(options, flag):
     return re.search(r"\[possible values: ([^\]]+)\]", said)[1].split(", ")
 
 
-def run_program(options, data, name, repetitions, *arguments, output=os.devnull, program=None):
+def run_program(
+    options, data, name, repetitions, *arguments, output=os.devnull, program=None, threads=1
+):
     """One turn of the compiled program of a model on the data in a folder: its statistics."""
     program = program or ROOT / "examples" / name / f"{name}.coh"
     weights = data / f"{name}.safetensors"
     with tempfile.NamedTemporaryFile(suffix=".json") as stats:
         command = [options.batch_run, program, *(("--weights", weights) if weights.exists() else ())]
         command += ["--input", data / f"{name}.jsonl", "--output", output, "--quiet"]
-        command += ["--threads", "1", "--stats", stats.name]
+        command += ["--threads", threads, "--stats", stats.name]
         command += ["--benchmark-repetitions", repetitions]
         run([*command, *arguments])
         return json.loads(Path(stats.name).read_text(encoding="utf-8"))

@@ -25,8 +25,11 @@ import control
 import costs
 import growth
 import peers
+import products
 import ragged
 import readme
+import reuse
+import threads
 import training
 import treelstm
 from common import RESULTS, ROOT
@@ -40,10 +43,13 @@ PARTS = {
     "control": ("Control flow that depends on tensors", control),
     "ablation": ("Each technique switched off", ablation),
     "analysis": ("Granularities and schedulers: what analysis costs, and what it buys", analysis),
+    "reuse": ("Schedules reused: what analysis costs, with and without", reuse),
     "choice": ("By default, and as one may ask for it", choice),
     "ragged": ("Tensors of differing lengths", ragged),
     "training": ("Training", training),
     "growth": ("How cost grows", growth),
+    "products": ("Products alone", products),
+    "threads": ("Two threads", threads),
     "costs": ("A recorded call and a suspension", costs),
 }
 
