@@ -125,7 +125,7 @@ pub struct Loss {
     pub location: String,
     /// The kernel's name; a decision has none.
     pub block: Option<String>,
-    /// What was seen there, in words.
+    /// What was seen there and what the program could do about it, in words.
     pub why: String,
     /// More than would be needed.
     pub launches: u64,
@@ -154,11 +154,13 @@ impl Explanation {
                 nanoseconds,
             )
         });
+        let scheduler = stats.scheduler.as_ref();
+        let helps = against_misalignment(scheduler.map(|scheduler| scheduler.used.as_str()));
         let mut losses: Vec<Loss> = kernels()
             .flat_map(|(index, (kernel, launches))| {
                 let misaligned = survey
                     .fewest(index)
-                    .and_then(|fewest| misalignment(kernel, launches, fewest));
+                    .and_then(|fewest| misalignment(kernel, launches, fewest, helps));
                 misaligned.into_iter().chain(unshared_matrices(
                     kernel,
                     launches,
@@ -261,7 +263,15 @@ fn row_type(manifest: &Manifest, operand: &Operand) -> String {
     }
 }
 
-fn misalignment(kernel: &Kernel, launches: &Launches, fewest: u64) -> Option<Loss> {
+/// What helps against calls that are launched apart, with the scheduler that was used.
+fn against_misalignment(used: Option<&str>) -> &'static str {
+    match used {
+        Some("lookahead") => "a `phase` in the program may align them, or one less",
+        _ => "`--scheduler lookahead` may align them, or a `phase` in the program, or one less",
+    }
+}
+
+fn misalignment(kernel: &Kernel, launches: &Launches, fewest: u64, helps: &str) -> Option<Loss> {
     let more = launches
         .launches
         .checked_sub(fewest)
@@ -272,7 +282,7 @@ fn misalignment(kernel: &Kernel, launches: &Launches, fewest: u64) -> Option<Los
         block: Some(kernel.name.clone()),
         why: format!(
             "{} launches of {:.1} rows, where what they read allows {fewest}: its calls lie at \
-             different depths, or in different phases",
+             different depths, or in different phases; {helps}",
             launches.launches,
             ratio(launches.rows, launches.launches)
         ),
@@ -297,7 +307,8 @@ fn unshared_matrices(kernel: &Kernel, launches: &Launches, parameter_rows: &[u64
             block: Some(kernel.name.clone()),
             why: format!(
                 "the matrix of a product is operand {}, which is a parameter or a part of one in {rows} of {} \
-                 rows, chosen at run time: a matrix that is the same at every call is shared",
+                 rows, chosen at run time: a matrix that is the same at every call is shared, so a function \
+                 for each parameter helps, or, of `w[k]`, at most 64 parts of 4,096 elements or more",
                 product.operand, launches.rows
             ),
             launches: 0,

@@ -65,6 +65,8 @@ fn a_matrix_that_is_a_parameter_is_told_with_the_work_that_it_costs() {
         ("trees.coh:4:5", 5 * 250_000)
     );
     assert!(loss.why.contains("in 5 of 8 rows"), "{}", loss.why);
+    let helps = "a function for each parameter helps";
+    assert!(loss.why.contains(helps), "{}", loss.why);
     assert!(loss.seconds.unwrap() > 0.0);
     assert_eq!(losses.count(), 1, "chains are as few launches as can be");
 }
@@ -83,6 +85,10 @@ fn calls_that_could_have_waited_are_told_and_gone_with_the_agenda() {
         let mut session = Session::new(program, &tree_weights(), config).unwrap();
         let explanation = explain(&mut session, &input);
         assert_eq!(explanation.fewest_launches, Some(3));
+        for loss in &explanation.losses {
+            let helps = "`--scheduler lookahead` may align them, or a `phase`";
+            assert!(loss.why.contains(helps), "{}", loss.why);
+        }
         let losses = explanation.losses.into_iter();
         losses
             .map(|loss| (loss.cause, loss.block, loss.launches))
@@ -107,6 +113,7 @@ fn decisions_are_told_with_how_many_wait() {
     let loss = found.unwrap();
     assert!(!loss.location.is_empty() && loss.block.is_none());
     assert!(loss.why.contains("waits for this decision"), "{}", loss.why);
+    assert!(loss.why.contains("`--in-flight`"), "{}", loss.why);
     let shares: f64 = explanation.blocks.iter().map(|block| block.share).sum();
     assert!((shares - 1.0).abs() < 1e-9);
     for block in &explanation.blocks {
