@@ -38,10 +38,18 @@ pub fn touched<'c>(operation: OperationRef<'c, '_>) -> Vec<Touched<'c>> {
 
 #[cfg(test)]
 mod tests {
-    use melior::ir::{Module, ValueLike};
+    use melior::ir::operation::OperationLike;
+    use melior::ir::{Module, RegionLike, ValueLike};
 
     use super::*;
     use crate::builder::{extend_op, operations_of, result_of};
+
+    /// The operations in the first region of an operation.
+    fn inside<'c>(operation: OperationRef<'c, '_>) -> Vec<OperationRef<'c, 'c>> {
+        let region = operation.region(0).ok();
+        let block = region.and_then(|region| region.first_block());
+        block.map_or(vec![], operations_of)
+    }
 
     #[test]
     fn what_a_stage_folds_into_is_written_and_what_it_loads_is_read() {
@@ -65,13 +73,6 @@ mod tests {
               }
             }"#;
         let module = Module::parse(&context, text).expect("a module");
-        let inside = |operation: OperationRef<'_, '_>| {
-            let block = operation
-                .region(0)
-                .ok()
-                .and_then(|region| region.first_block());
-            block.map_or(vec![], operations_of)
-        };
         let kernel = operations_of(module.body()).into_iter().flat_map(inside);
         let kernel: Vec<_> = kernel.flat_map(inside).map(extend_op).collect();
         let [x, r, blocks] = kernel[..] else {

@@ -201,7 +201,6 @@ fn work<'a>(rules: &Rules<'_>, given: &Receiver<Box<Working<'a>>>, back: &Sender
 }
 
 /// Where lanes get instances and leave those that are done. Lanes are boxed because they are big and go to and fro.
-#[expect(clippy::vec_box)]
 struct Desk<'r, 'a, 's> {
     rules: &'r Rules<'r>,
     shelf: Shelf<'a, 's>,
