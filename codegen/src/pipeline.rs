@@ -28,11 +28,14 @@ use cohort_passes::loops::{
 };
 use cohort_passes::pass::{PassInfo, create};
 use cohort_passes::support::ir::{integer_attribute, set_attribute};
-use cohort_passes::support::waves::{GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
+use cohort_passes::support::waves::{CACHES, GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
 use melior::{
     Context,
     ir::{
-        Module, attribute::IntegerAttribute, operation::OperationPrintingFlags, r#type::IntegerType,
+        Module, OperationRef,
+        attribute::{DenseI64ArrayAttribute, IntegerAttribute},
+        operation::{OperationLike, OperationPrintingFlags},
+        r#type::IntegerType,
     },
     pass::{PassIrPrintingOptions, PassManager},
     utility::parse_pass_pipeline,
@@ -362,6 +365,8 @@ pub struct Options {
     pub unroll: u32,
     /// How many vectors of 16 numbers the processor's registers hold, where that is known.
     pub vector_registers: Option<u32>,
+    /// Bytes of the processor's caches, as [`CACHES`] has them, where they are known.
+    pub caches: Option<[i64; 3]>,
     /// Whether the processor has no fused multiply-adds.
     pub rounds_separately: bool,
     /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
@@ -439,6 +444,17 @@ impl Options {
         if !self.tuning.is_empty() {
             self.tuning.write_down(context, module);
         }
+        self.write_caches(context, module);
+    }
+
+    /// Writes what a module does not say itself of the processor's caches.
+    fn write_caches<'c>(&self, context: &'c Context, module: OperationRef<'c, 'c>) {
+        if let Some(caches) = &self.caches
+            && !module.has_attribute(&CACHES)
+        {
+            let caches = DenseI64ArrayAttribute::new(context, caches);
+            set_attribute(module, CACHES, caches.into());
+        }
     }
 
     /// The steps that lead to a stage from the one before it.
@@ -501,6 +517,9 @@ pub fn run_stage(
     let failed = |_| PipelineError { stage };
     if stage == Stage::Blocks {
         options.write_down(context, module);
+    }
+    if stage == Stage::Loops {
+        options.write_caches(context, extend_op(module.as_operation()));
     }
     if let (Stage::Target, Some(registers)) = (stage, options.vector_registers) {
         let module = extend_op(module.as_operation());

@@ -21,7 +21,7 @@ pub const SLACK: usize = 64;
 /// From this size on the kernel is asked for huge pages: fewer page faults and TLB misses.
 const HUGE_PAGES_FROM: usize = 4 << 20;
 
-pub use caches::second_level_bytes;
+pub use caches::{core_bytes, second_level_bytes};
 pub use machine::free_bytes;
 
 /// Bytes that this process has in blocks and in the memory of instances, those of them that no limit

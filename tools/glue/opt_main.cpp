@@ -72,8 +72,8 @@ struct Options {
       llvm::cl::value_desc("levels"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> targetCpu{
       "target-cpu",
-      llvm::cl::desc("The processor that object files and artifacts are for: native (this one's), "
-                     "x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64 or neoverse-n1"),
+      llvm::cl::desc("The processor that object files, artifacts and the IR of .coh programs are for: "
+                     "native (this one's), x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64 or neoverse-n1"),
       llvm::cl::value_desc("cpu"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> gpuArch{
       "gpu-arch",

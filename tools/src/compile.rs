@@ -166,11 +166,12 @@ pub fn compile_again(
     to_code(&context, module, Stage::Program, job, &mut |_, _| Ok(()))
 }
 
-/// What the kernels of such a program have, of what may be tuned.
+/// What the kernels of such a program have, planned for a processor, of what may be tuned.
 pub fn tunable(
     source: &Source,
     program: &Program,
     pipeline: &pipeline::Options,
+    target: &Target,
 ) -> Result<Tuning, Stop> {
     let context = cohort_dialects::new_context();
     let _handler = diagnostics::attach_silence(&context);
@@ -180,7 +181,7 @@ pub fn tunable(
         &mut module,
         Stage::Program,
         Stage::Loops,
-        pipeline,
+        &target.pipeline(pipeline),
     )?;
     Ok(Tuning::of_module(module.as_operation()))
 }
@@ -197,9 +198,7 @@ fn to_code(
     job: Job<'_>,
     look: Look<'_>,
 ) -> Result<Artifact, Stop> {
-    let mut pipeline = job.pipeline.clone();
-    pipeline.vector_registers = Some(job.target.vector_registers());
-    pipeline.rounds_separately = !job.target.has_fused_multiply_add();
+    let pipeline = job.target.pipeline(job.pipeline);
     if from <= Stage::Batched {
         module::run_passes_upto(context, &mut module, from, Stage::Batched, &pipeline)?;
         look(context, &module)?;

@@ -20,6 +20,7 @@ use cohort_codegen::pipeline::{self, PASSES, Stage};
 use self::emit::Level;
 use self::glue::Options;
 use crate::compile::gpu::GpuCode;
+use crate::compile::object::Target;
 use crate::compile::{Format, trial, tuning};
 use crate::exit::{FAILED, SUCCESS, Stop};
 use crate::output::{self, Named};
@@ -146,9 +147,12 @@ fn transform(
              `--unroll-recursion` does it",
         ));
     }
-    if options.target_cpu.is_some() && !matches!(level, Some(Level::Object | Level::Artifact)) {
+    let writes_caches = format == Format::Coh && matches!(level, Some(Level::Stage(_)));
+    let has_target = writes_caches || matches!(level, Some(Level::Object | Level::Artifact));
+    if options.target_cpu.is_some() && !has_target {
         return Err(Stop::usage(
-            "`--target-cpu` is what `--emit=object` and `--emit=artifact` compile for",
+            "`--target-cpu` is what `--emit=object` and `--emit=artifact` compile for, and whose caches the IR of a \
+             `.coh` program has",
         ));
     }
     if options.gpu_arch.is_some()
@@ -203,6 +207,9 @@ fn transform(
         if let Some(path) = &options.write_tuning {
             output::write(path, tuning::text(&pipeline_options.tuning)?.as_bytes())?;
         }
+    }
+    if writes_caches {
+        pipeline_options.caches = Target::new(options.target_cpu.as_deref())?.caches;
     }
     if level == Some(LOOPS) {
         pipeline_options.gpu = GpuCode::parse(options.gpu_arch.as_deref())?.is_wanted();

@@ -29,6 +29,9 @@ const KEYS: i64 = 256;
 /// The rows and keys of a softmax's block on a GPU, whose 128 threads have eight scores each.
 pub const GPU_SOFTMAX: [i64; 2] = [32, 32];
 
+/// The caches of a core as servers have had it for years, as [`CACHES`] gives them. Code for one runs well on others.
+pub const USUAL_CACHES: [i64; 3] = [32 << 10, 1 << 20, 8 << 20];
+
 /// What sizes are chosen from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processor {
@@ -36,11 +39,15 @@ pub struct Processor {
     caches: [i64; 3],
 }
 
+/// Whether a processor can have such caches.
+pub fn are_possible(caches: [i64; 3]) -> bool {
+    caches[0] >= 4096 && caches.is_sorted() && caches[2] <= 1 << 40
+}
+
 impl Default for Processor {
-    /// A core as servers have had it for years. Code for one runs well on others.
     fn default() -> Processor {
         Processor {
-            caches: [32 << 10, 1 << 20, 8 << 20],
+            caches: USUAL_CACHES,
         }
     }
 }
@@ -52,8 +59,7 @@ impl Processor {
             return Ok(Processor::default());
         }
         let caches = <[i64; 3]>::try_from(integers(module, CACHES)).ok();
-        let caches = caches.filter(|caches| caches[0] >= 4096 && caches.is_sorted());
-        let Some(caches) = caches.filter(|caches| caches[2] <= 1 << 40) else {
+        let Some(caches) = caches.filter(|caches| are_possible(*caches)) else {
             let message = "expected `cfb.caches` to be three numbers of bytes from 4096 up, of which none is smaller \
                            than the one before";
             return Err(error(module, message));
@@ -118,6 +124,26 @@ mod tests {
         // What is larger than any cache stays as small as it can be.
         assert_eq!(rows_of_block(400 << 10, 64 << 20), 10);
         assert_eq!(rows_of_block(8 << 20, 1 << 30), 1);
+    }
+
+    #[test]
+    fn blocks_of_rows_follow_the_caches() {
+        let caches = [32 << 10, 512 << 10, 4 << 20];
+        let rows_of_block = |peak, weights| Processor { caches }.rows_of_block(peak, weights);
+        // Half a megabyte of weights is more than half of this second cache, and stays in the usual one.
+        assert_eq!(Processor::default().rows_of_block(1024, 512 << 10), 96);
+        assert_eq!(rows_of_block(1024, 256 << 10), 96);
+        assert_eq!(rows_of_block(10 << 10, 256 << 10), 24);
+        assert_eq!(rows_of_block(10 << 10, 4 << 20), 192);
+        assert_eq!(rows_of_block(100 << 10, 64 << 20), 12);
+    }
+
+    #[test]
+    fn caches_are_possible() {
+        assert!(are_possible(USUAL_CACHES));
+        assert!(!are_possible([1024, 1 << 20, 8 << 20]));
+        assert!(!are_possible([32 << 10, 8 << 20, 1 << 20]));
+        assert!(!are_possible([32 << 10, 1 << 20, 1 << 50]));
     }
 
     #[test]

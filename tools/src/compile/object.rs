@@ -4,6 +4,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use cohort_codegen::pipeline;
+use cohort_passes::kernel::schedule::{USUAL_CACHES, are_possible};
+use cohort_runtime::memory::core_bytes;
 use cohort_runtime::program::artifact::{HostTarget, known_features};
 use melior::ir::{Module, operation::OperationLike};
 use mlir_sys::{
@@ -24,6 +27,8 @@ struct Level {
     cpu: &'static str,
     /// Beyond those of the levels of its architecture before it.
     features: &'static [&'static str],
+    /// As [`Target::caches`] has them. A level is of many processors: what servers usually have.
+    caches: [i64; 3],
 }
 
 /// The psABI's levels of x86-64, AArch64's baseline, and the first of the servers' processors of it.
@@ -33,12 +38,14 @@ const LEVELS: [Level; 6] = [
         arch: "x86_64",
         cpu: "x86-64",
         features: &[],
+        caches: USUAL_CACHES,
     },
     Level {
         name: "x86-64-v2",
         arch: "x86_64",
         cpu: "x86-64-v2",
         features: &["cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"],
+        caches: USUAL_CACHES,
     },
     Level {
         name: "x86-64-v3",
@@ -47,18 +54,21 @@ const LEVELS: [Level; 6] = [
         features: &[
             "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe",
         ],
+        caches: USUAL_CACHES,
     },
     Level {
         name: "x86-64-v4",
         arch: "x86_64",
         cpu: "x86-64-v4",
         features: &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
+        caches: USUAL_CACHES,
     },
     Level {
         name: "aarch64",
         arch: "aarch64",
         cpu: "generic",
         features: &["neon"],
+        caches: USUAL_CACHES,
     },
     Level {
         name: "neoverse-n1",
@@ -67,6 +77,8 @@ const LEVELS: [Level; 6] = [
         features: &[
             "aes", "ccpp", "crc", "dotprod", "fullfp16", "lse", "rcpc", "rdm", "sha2",
         ],
+        // Of the system's cache a core has less than of its second, which is then the last that counts.
+        caches: [64 << 10, 1 << 20, 1 << 20],
     },
 ];
 
@@ -80,6 +92,8 @@ const BASELINE: [&str; 8] = [
 pub struct Target {
     /// The processor, as artifacts name it.
     pub host: HostTarget,
+    /// Bytes of a core's caches of data, as the module's attribute `cfb.caches` has them; `None` where nobody says.
+    pub caches: Option<[i64; 3]>,
     /// As LLVM takes it: `+avx,-amx-tile`.
     features: String,
 }
@@ -126,6 +140,7 @@ impl Target {
                 cpu,
                 features: used,
             },
+            caches: own_caches(),
             features: features.join(","),
         }
     }
@@ -138,7 +153,9 @@ impl Target {
                 known.join(", ")
             )));
         };
-        let Level { arch, cpu, .. } = LEVELS[level];
+        let Level {
+            arch, cpu, caches, ..
+        } = LEVELS[level];
         let below = LEVELS[..=level].iter().filter(|level| level.arch == arch);
         let features = below.flat_map(|level| level.features);
         Ok(Target {
@@ -150,6 +167,7 @@ impl Target {
                 cpu: cpu.to_owned(),
                 features: features.map(|name| name.to_string()).collect(),
             },
+            caches: Some(caches),
             features: String::new(),
         })
     }
@@ -171,9 +189,24 @@ impl Target {
         self.host.arch() == "aarch64" || self.has("fma")
     }
 
+    /// The pipeline, told what it may know of this processor.
+    pub fn pipeline(&self, options: &pipeline::Options) -> pipeline::Options {
+        let mut options = options.clone();
+        options.vector_registers = Some(self.vector_registers());
+        options.caches = self.caches;
+        options.rounds_separately = !self.has_fused_multiply_add();
+        options
+    }
+
     fn has(&self, feature: &str) -> bool {
         self.host.features.iter().any(|name| name == feature)
     }
+}
+
+/// The caches of this machine, as far as the system tells something possible.
+fn own_caches() -> Option<[i64; 3]> {
+    let bytes = core_bytes()?.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    are_possible(bytes).then_some(bytes)
 }
 
 /// The machine code of a module of the `llvm` dialect, as a relocatable object file.
@@ -519,4 +552,24 @@ unsafe extern "C" {
     fn LLVMGetBufferStart(buffer: *mut MemoryBuffer) -> *const c_char;
     fn LLVMGetBufferSize(buffer: *mut MemoryBuffer) -> usize;
     fn LLVMDisposeMemoryBuffer(buffer: *mut MemoryBuffer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_caches() {
+        for level in LEVELS {
+            let target = Target::new(Some(level.name)).unwrap();
+            assert_eq!(target.caches, Some(level.caches), "{}", level.name);
+            assert!(are_possible(level.caches), "{}", level.name);
+        }
+        let native = Target::new(None).unwrap();
+        assert!(native.caches.is_none_or(are_possible));
+        assert_eq!(
+            native.pipeline(&pipeline::Options::default()).caches,
+            native.caches
+        );
+    }
 }

@@ -135,7 +135,7 @@ struct Found {
 
 impl Tuner<'_> {
     fn search(&self) -> Result<Tuning, Stop> {
-        let planned = compile::tunable(&self.source, &self.program, &self.pipeline)?;
+        let planned = compile::tunable(&self.source, &self.program, &self.pipeline, &self.target)?;
         let chosen = Tuning::default();
         let measured = self.measured(&chosen)?;
         let mut best = Best { chosen, measured };

@@ -128,6 +128,38 @@ fn a_tuning_is_obeyed() {
     );
 }
 
+/// The caches that a program is planned for change its blocks, and none of the bits.
+#[test]
+fn caches_change_blocks_and_no_bits() {
+    const USUAL: &str = "cfb.caches = array<i64: 32768, 1048576, 8388608>";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [batched, other, loops, artifact] =
+        ["batched.mlir", "other.mlir", "loops.mlir", "other.cohort"]
+            .map(|name| folder.path().join(name));
+    for model in ["treelstm", "masked_mha", "encoder"] {
+        let example = Example::new(model);
+        let arguments = ["--emit=batched", "--target-cpu=x86-64"];
+        example.compile(&arguments, &batched).expect_code(0);
+        let planned_for = fs::read_to_string(&batched).expect("the batched level");
+        assert!(planned_for.contains(USUAL), "`{USUAL}` is not there");
+        let expected = example.results(&example.program);
+        let mut planned = Vec::new();
+        for caches in ["4096, 4096, 4096", "1048576, 8388608, 67108864"] {
+            let caches = format!("cfb.caches = array<i64: {caches}>");
+            let text_of = planned_for.replace(USUAL, &caches);
+            fs::write(&other, text_of).expect("the temporary folder is writable");
+            for (emit, output) in [("--emit=loops", &loops), ("--emit=artifact", &artifact)] {
+                let arguments = [text(&other), emit, "-o", text(output)];
+                run("batch-opt", &arguments.map(OsString::from), "").expect_code(0);
+            }
+            let text_of = fs::read_to_string(&loops).expect("the loop level");
+            planned.push(text_of.replace(&caches, ""));
+            assert_eq!(example.results(&artifact), expected, "{model}: {caches}");
+        }
+        assert_ne!(planned[0], planned[1], "{model}");
+    }
+}
+
 #[test]
 fn what_cannot_be_tuned_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
