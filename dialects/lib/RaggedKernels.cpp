@@ -195,7 +195,7 @@ static SmallVector<Value> writtenBy(Operation *operation) {
 }
 
 void cohort::ragged::forEachMemory(Operation *operation, llvm::function_ref<void(Value, bool)> callback) {
-  operation->walk([&](Operation *nested) {
+  operation->walk<WalkOrder::PreOrder>([&](Operation *nested) {
     SmallVector<Value> written = writtenBy(nested);
     for (Value operand : nested->getOperands())
       if (isa<MemRefType>(operand.getType()))

@@ -108,13 +108,14 @@ fn the_first_wrong_launch_is_named() {
     let lowered = compile(&planned, "--lower-kernels");
     let code = lowered
         .split_once("  func.func @main(")
-        .and_then(|(kernel, _)| kernel.strip_prefix("module {\n"))
+        .and_then(|(before, _)| before.split_once('\n'))
+        .map(|(_module, kernel)| kernel)
         .expect("the kernel comes first")
         .replace("main_0", "main_0_scalars_1");
     let wrong = code.replace("arith.addf", "arith.subf");
     assert_ne!(code, wrong);
     let record = batched.replace("cfb.record @main_0", "cfb.record @main_0_scalars_1");
-    let with = |code: &str| record.replacen("module {\n", &format!("module {{\n{code}"), 1);
+    let with = |code: &str| record.replacen('\n', &format!("\n{code}"), 1);
     expect_right(run(&write("same.mlir", &with(&code))));
     let outcome = run(&write("wrong.mlir", &with(&wrong)));
     outcome.expect_code(1).expect_message(&[
