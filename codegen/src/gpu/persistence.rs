@@ -5,7 +5,7 @@
 //! `cohort_flush`, whose blocks stay on the card for the whole flush and read from a *schedule* in the
 //! device's memory what to do (`abi/src/gpu/flush.rs`): in each step, the blocks of all launches of the
 //! step in turn; before the next one, all of them wait for each other. A step ends only where the next one
-//! may read what it wrote: behind a level, and between the launches of one call. This is the persistence
+//! may read what it wrote: behind a level, and between the waves of a call's launches (`fuse-launches`). This is the persistence
 //! of Cortex (§5), with a schedule that is made at run time.
 //!
 //! ```mlir

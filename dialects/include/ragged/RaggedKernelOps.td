@@ -400,9 +400,9 @@ def Ragged_WaveOp : Ragged_Op<"wave", [
     SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "launches that run side by side";
   let description = [{
-    Launches of a kernel for a GPU, none of which waits for another: their blocks are dealt to the processors
-    together, and what comes after the wave waits for all of them. In a row-wise kernel a launch is what it is
-    outside of a wave; in a per-instance one it is a stage, with those behind it that go on `onto` its sums.
+    Independent launches of a GPU kernel, which may run concurrently and in any order: their blocks are scheduled
+    together, and whatever follows the wave waits for all of them. In a row-wise kernel a launch is what it is
+    outside of a wave; in a per-instance one it is a stage, with the stages after it that accumulate `onto` its sums.
 
     - `ragged_wave_c1`: it is in a `gpu.module`, and has two launches or more.
     - `ragged_wave_c2`: no launch touches memory that another one of the wave writes.

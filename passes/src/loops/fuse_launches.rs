@@ -1,8 +1,8 @@
 //! `fuse-launches`: launches of a kernel that need nothing of each other run side by side.
 //!
-//! On a GPU a kernel is a list of launches, each of which waits for the one before. Many need nothing of it: a product
-//! of another operand, a projection of the same rows whose results are stored otherwise. The launches are dealt into
-//! *waves*, each as early as what it reads allows; those of one wave run side by side:
+//! On a GPU a kernel is a list of launches, each of which waits for the one before. Many do not depend on it: products
+//! of different operands, or two projections of the same rows. Launches are grouped into *waves*, each launch as early
+//! as its dependences allow, and those of one wave run concurrently:
 //!
 //! ```mlir
 //! ragged.blocks of 113 tile 1 { … into %s … }
@@ -16,13 +16,13 @@
 //! ragged.tiles over [9] … { … %s … ragged.store %a, %v … }
 //! ```
 //!
-//! So a wave's blocks are one pool of work: few rows of one launch leave no processors idle that another could use,
-//! and a flush has a barrier less for each launch that shares a wave (`persistence`), or a graph has branches.
-//! A launch writes what it wrote before from what it read before, so bits are the same.
+//! The blocks of a wave are scheduled together, so a launch of few rows leaves no multiprocessor idle that another one
+//! could use. A flush that is one launch (`persistence`) has one barrier less for each launch that joins a wave, and a
+//! CUDA graph has parallel branches. Each launch reads and writes what it did before, so the bits are the same.
 //!
-//! Two launches are of different waves where one touches results or scratch that the other one writes, whichever parts
-//! of them. Different kernels of a flush share its steps already, which the runtime finds out. On the CPU there is
-//! nothing to do: the stages of a kernel are one function, whose rows are divided between threads.
+//! Two launches depend on each other where one touches a result or scratch that the other one writes, even in different
+//! parts. Launches of different kernels need no pass: the runtime puts independent calls of a flush into one step. On the
+//! CPU there is nothing to fuse: all stages of a kernel are one function, whose rows threads divide.
 //!
 //! After CoRa (Fegade et al., MLSys 2022), §4.1: horizontal fusion, of operators that are independent. Requires: the
 //! loop level, of `plan-kernels-for-gpu`, after `online-folds` and `bound-masks`. Leaves: the loop level; a kernel
