@@ -12,6 +12,7 @@ from common import (
     make_data,
     markdown,
     number,
+    plotter,
     ratio,
     run_program,
     values_of,
@@ -140,12 +141,7 @@ def report(figures):
 
 def plot(figures, path):
     """Draws analysis against rows a launch and time in kernels, as multiples of the base's."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "analysis"
-    from matplotlib import pyplot
-
+    pyplot = plotter("analysis")
     models = {name: rows for name, rows in figures["models"].items() if rows}
     figure, axes = pyplot.subplots(1, 2, figsize=(12, 5), layout="constrained")
     markers = {"operator": "o", "block": "s", "function": "D", WHOLE: "^"}

@@ -125,3 +125,15 @@ def make_data(options, models, size, instances):
         command = [sys.executable, ROOT / "bench" / "make_models.py", folder, "--size", size]
         run([*command, "--instances", instances, "--models", *missing])
     return folder
+
+
+def plotter(name):
+    """Pyplot for a figure of that name, which comes out the same from the same figures."""
+    # Only who draws needs it.
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = name
+    from matplotlib import pyplot
+
+    return pyplot

@@ -12,7 +12,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import RESULTS, ROOT, Refused, make_data, markdown, number, run, run_program, seconds_of
+from common import (
+    RESULTS,
+    ROOT,
+    Refused,
+    make_data,
+    markdown,
+    number,
+    plotter,
+    run,
+    run_program,
+    seconds_of,
+)
 from corpora import repeated
 
 FIGURE = ROOT / "docs" / "figures" / "growth.svg"
@@ -216,12 +227,7 @@ def report(figures):
 
 def plot(figures, path):
     """Draws the cost of a unit against how many there are."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "growth"
-    from matplotlib import pyplot
-
+    pyplot = plotter("growth")
     figure, axes = pyplot.subplots(1, 4, figsize=(16, 4), layout="constrained")
     panels = (("trees", "nodes of a tree"), ("instances", "instances"), ("chains", "depth of a chain"))
     for axis, (name, what) in zip(axes, panels):

@@ -8,7 +8,18 @@ all structures are kept before the passes that count.
 import tempfile
 from pathlib import Path
 
-from common import ROOT, Refused, make_data, markdown, number, ratio, run_program, share, values_of
+from common import (
+    ROOT,
+    Refused,
+    make_data,
+    markdown,
+    number,
+    plotter,
+    ratio,
+    run_program,
+    share,
+    values_of,
+)
 from control import TARGETS, arguments_of
 from make_models import MODELS
 
@@ -132,12 +143,7 @@ def report(figures):
 
 def plot(figures, path):
     """Draws what recording costs against rows a launch: a line a way, from without reuse to with it."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "reuse"
-    from matplotlib import pyplot
-
+    pyplot = plotter("reuse")
     figure, axis = pyplot.subplots(figsize=(7, 5), layout="constrained")
     markers = {"operator": "o", "block": "s", "function": "D", WHOLE: "^"}
     for index, (name, rows) in enumerate(figures["models"].items()):

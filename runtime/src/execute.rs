@@ -152,7 +152,7 @@ pub struct Executor {
     /// Of these, on rows and indices, if some kernel is ragged.
     prelude_nanoseconds: u64,
     bases: Vec<PoolBase>,
-    scratch: launch::Scratch,
+    buffers: launch::Buffers,
     /// For each kernel.
     launches: Vec<Launches>,
     survey: Option<Box<Survey>>,
@@ -284,7 +284,7 @@ impl Executor {
             schedule_nanoseconds: 0,
             prelude_nanoseconds: 0,
             bases: Vec::new(),
-            scratch: launch::Scratch::default(),
+            buffers: launch::Buffers::default(),
             launches,
             survey: None,
             profile: None,
@@ -582,6 +582,6 @@ impl Executor {
                 .as_deref_mut()
                 .map(|inspector| inspector as _),
         };
-        flush.run(begin, &mut self.scratch, &mut self.launches)
+        flush.run(begin, &mut self.buffers, &mut self.launches)
     }
 }

@@ -6,7 +6,7 @@ use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::{Op, Val, operands_of, operations_of, result_of};
 use cohort_dialects::keys::{self, Key};
 use cohort_passes::kernel::description::{ConstantDescription, RowType};
-use cohort_passes::kernel::loop_level::{Memory, OperandKind};
+use cohort_passes::kernel::loop_level::{Memory, OperandKind, is_declaration};
 use cohort_passes::kernel::rows::constants::bits_of;
 use cohort_passes::kernel::rows::layout::{Place, Slot};
 use cohort_passes::pass::{Failed, error};
@@ -63,13 +63,7 @@ impl<'c> Kernel<'c> {
                     let stages = blocks_of(inner).into_iter().flat_map(operations_of);
                     kernel.rows = stages.collect();
                 }
-                Some(
-                    Op::RaggedOperand
-                    | Op::RaggedResult
-                    | Op::RaggedParam
-                    | Op::RaggedConstant
-                    | Op::RaggedScratch,
-                ) => kernel.declare(inner)?,
+                _ if is_declaration(inner) => kernel.declare(inner)?,
                 _ => kernel.shared.push(inner),
             }
         }

@@ -114,11 +114,12 @@ impl Queue {
     /// How often something is begun that waits for all before it, the first time counted: in each wave as often as in
     /// its call of the most waves.
     pub fn steps(&self) -> u64 {
-        let of_wave = |wave: &mut dyn Iterator<Item = usize>| wave.max().unwrap_or(0) as u64;
-        let waves = self
-            .waves()
-            .map(|wave| of_wave(&mut wave.map(|(_, launches, _)| waves_of(launches).count())));
-        waves.sum()
+        let waves = self.waves();
+        let steps = waves.map(|wave| {
+            let of_calls = wave.map(|(_, launches, _)| waves_of(launches).count());
+            of_calls.max().unwrap_or(0) as u64
+        });
+        steps.sum()
     }
 
     /// Its form: for each wave, for each call, how many of its launches are beside each other at a time.

@@ -86,7 +86,7 @@ pub(super) struct Flush<'a> {
 
 /// What is written of one launch after another, whose memory is kept from flush to flush.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct Buffers {
     operands: Vec<OperandRef>,
     results: Vec<*mut c_void>,
     /// Each launch's kernel and rows.
@@ -99,14 +99,14 @@ impl Flush<'_> {
     pub fn run(
         mut self,
         begin: Instant,
-        scratch: &mut Scratch,
+        buffers: &mut Buffers,
         launches: &mut [Launches],
     ) -> Result<Instant, Error> {
         self.workers.reserve(self.scratch_bytes())?;
-        scratch.laps.begin();
-        let outcome = self.launch_all(begin, scratch, launches);
+        buffers.laps.begin();
+        let outcome = self.launch_all(begin, buffers, launches);
         let end = Instant::now();
-        for ((kernel, rows), nanoseconds) in scratch.laps.within(begin, end) {
+        for ((kernel, rows), nanoseconds) in buffers.laps.within(begin, end) {
             launches[kernel as usize].add(rows, nanoseconds);
         }
         outcome.map(|()| end)
@@ -115,14 +115,14 @@ impl Flush<'_> {
     fn launch_all(
         &mut self,
         begin: Instant,
-        scratch: &mut Scratch,
+        buffers: &mut Buffers,
         launches: &mut [Launches],
     ) -> Result<(), Error> {
-        let Scratch {
+        let Buffers {
             operands,
             results,
             laps,
-        } = scratch;
+        } = buffers;
         let mut before = begin;
         for placed in self.cached.iter().chain(self.placed) {
             if placed.rows == 0 {

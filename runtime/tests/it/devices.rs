@@ -526,9 +526,10 @@ fn a_program_without_code_for_gpus_is_refused() {
 #[test]
 fn impossible_launches_are_refused() {
     type Change = fn(&mut GpuKernel);
-    let broken: [Change; 7] = [
+    let broken: [Change; 8] = [
         |gpu| gpu.launches.clear(),
         |gpu| gpu.launches[0].functions.clear(),
+        |gpu| gpu.launches[0].beside = true,
         |gpu| gpu.launches[0].functions[0].from_rows = 1,
         |gpu| gpu.launches[0].functions[0].threads = 33,
         |gpu| gpu.constants[0] = Constant::Plain { param: 9 },

@@ -105,3 +105,27 @@ ragged.kernel @k {
   }
 }
 }
+
+// -----
+
+// What runs once touches no rows, in a wave neither.
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x4xf32>
+  %r = ragged.result : memref<?x4xf32>
+  %s = ragged.scratch : memref<4xf32>
+  ragged.wave {
+    // expected-error@+1 {{ragged_kernel_c2: expected what runs once a call to touch what all rows share only}}
+    ragged.nest over [4] by 1 {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x4xf32>
+      ragged.store %0, %s (d0) -> (d0) : memref<4xf32>
+    }
+    ragged.blocks of 96 tile 1 {
+      ragged.nest over [4] by 1 {
+        %0 = ragged.load %x (d0) -> (d0) : memref<?x4xf32>
+        ragged.store %0, %r (d0) -> (d0) : memref<?x4xf32>
+      }
+    }
+  }
+}
+}
