@@ -5,8 +5,12 @@
 module attributes {cfb.vector_registers = 8 : i64} {
   ml_program.global private @w(#ml_program.extern<tensor<24x40xf32>>) : tensor<24x40xf32>
 
-  // A single vector of a panel is every second one in memory, which the tile asks for before it needs it.
+  // A single vector of a panel is every second one in memory, which the tile asks for before it needs it, up to the
+  // last term.
   // CHECK: llvm.func internal @cohort_product_r6_v1({{.*}}) attributes {cfb.library = "cohort_product", no_inline}
+  // CHECK: %[[LAST:[0-9]*]] = arith.subi %{{.*}} : i64
+  // CHECK: %[[AHEAD:[0-9]*]] = arith.minsi %{{.*}}, %[[LAST]] : i64
+  // CHECK: arith.muli %[[AHEAD]], %{{.*}} : i64
   // CHECK: llvm.intr.prefetch
   // CHECK-COUNT-6: vector.fma
   // CHECK-NOT: vector.fma
