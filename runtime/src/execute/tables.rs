@@ -207,28 +207,35 @@ impl Tables {
         let by_row = kernel.form.unit == Unit::Rows;
         let has_starts = !by_row && kernel.form.has_extent();
         let has_lengths = by_row && words.len() > 1;
+        let starts = has_starts.then(|| {
+            self.find_list(of, Table::Starts { extent, padded }, |tables, list| {
+                let spans = tables.lengths_of(of).spans(kernel, padded);
+                list.extend(spans.map(|(first, _)| first));
+            })
+        });
+        let spans = by_row.then(|| {
+            self.find_table(of, Table::Spans { extent }, |tables| {
+                let spans = tables.lengths_of(of).spans(kernel, padded);
+                let spans: Vec<_> = spans.collect();
+                let words = 2 * spans.len();
+                (add(&mut tables.spans, spans), words)
+            })
+        });
+        let by_row = spans.filter(|_| has_lengths).map(|spans| {
+            self.find_list(of, Table::ByRow { extent }, |tables, list| {
+                let (lengths, spans) = (tables.lengths_of(of), &tables.spans[spans]);
+                list.reserve(lengths.columns() * rows as usize);
+                for column in 0..lengths.columns() {
+                    append_rows(spans, lengths.column(column), rows as usize, true, list);
+                }
+            })
+        });
         Some(Found {
             lengths: of,
             work,
-            starts: has_starts.then(|| {
-                self.find_list(of, Table::Starts { extent, padded }, |lengths, list| {
-                    let spans = lengths.spans(kernel, padded);
-                    list.extend(spans.map(|(first, _)| first));
-                })
-            }),
-            spans: by_row.then(|| {
-                self.find_table(of, Table::Spans { extent }, |tables| {
-                    let spans = tables.lengths_of(of).spans(kernel, padded);
-                    let spans: Vec<_> = spans.collect();
-                    let words = 2 * spans.len();
-                    (add(&mut tables.spans, spans), words)
-                })
-            }),
-            by_row: has_lengths.then(|| {
-                self.find_list(of, Table::ByRow { extent }, |lengths, list| {
-                    lengths.write_by_row(kernel, rows as usize, padded, list);
-                })
-            }),
+            starts,
+            spans,
+            by_row,
         })
     }
 
@@ -288,9 +295,10 @@ impl Tables {
         let list = self.find_table(found.lengths, table, |tables| {
             let spans = found.spans.map_or(&[][..], |spans| &tables.spans[spans]);
             let room = tables.works[found.work].room as usize;
-            let is_repeated = matches!(table, Table::Repeated { .. });
             let mut list = tables.spare.pop().unwrap_or_default();
-            write_rows(spans, &offsets, room, is_repeated, &mut list);
+            list.clear();
+            let is_repeated = matches!(table, Table::Repeated { .. });
+            append_rows(spans, &offsets, room, is_repeated, &mut list);
             (add(&mut tables.lists, list), room)
         });
         self.offsets = offsets;
@@ -358,12 +366,12 @@ impl Tables {
         &mut self,
         of: usize,
         table: Table,
-        write: impl FnOnce(Lengths<'_>, &mut Vec<u32>),
+        write: impl FnOnce(&Tables, &mut Vec<u32>),
     ) -> usize {
         self.find_table(of, table, |tables| {
             let mut list = tables.spare.pop().unwrap_or_default();
             list.clear();
-            write(tables.lengths_of(of), &mut list);
+            write(tables, &mut list);
             let words = list.len();
             (add(&mut tables.lists, list), words)
         })
@@ -477,23 +485,25 @@ impl Tables {
     }
 }
 
-/// The row of each row of a launch: that of its call, again and again or counting up.
-fn write_rows(
+/// Appends a word for each row of a launch: that of its call, again and again or counting up. Room that no
+/// call has is 0.
+fn append_rows(
     spans: &[(u32, u32)],
-    firsts: &[u32],
+    words: &[u32],
     room: usize,
     is_repeated: bool,
     list: &mut Vec<u32>,
 ) {
-    list.clear();
-    list.resize(room, 0);
-    for ((begin, rows), first) in spans.iter().zip(firsts) {
-        let list = &mut list[*begin as usize..][..*rows as usize];
+    let before = list.len();
+    list.reserve(room);
+    for ((begin, rows), word) in spans.iter().zip(words) {
+        list.resize(before + *begin as usize, 0);
         match is_repeated {
-            true => list.fill(*first),
-            false => (list.iter_mut().zip(*first..)).for_each(|(entry, row)| *entry = row),
+            true => list.extend(std::iter::repeat_n(*word, *rows as usize)),
+            false => list.extend(*word..word + rows),
         }
     }
+    list.resize(before + room, 0);
 }
 
 /// Adds a table to others; gives its number.

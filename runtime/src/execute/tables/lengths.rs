@@ -63,16 +63,4 @@ impl<'a> Lengths<'a> {
             (first, rows as u32)
         })
     }
-
-    /// Each length of each row of a launch: the lengths one behind another.
-    pub fn write_by_row(self, kernel: &Kernel, rows: usize, padded: Padded, by_row: &mut Vec<u32>) {
-        by_row.clear();
-        by_row.resize(rows * self.columns(), 0);
-        for (column, by_row) in by_row.chunks_exact_mut(rows.max(1)).enumerate() {
-            let spans = self.spans(kernel, padded);
-            for ((first, rows), length) in spans.zip(self.column(column)) {
-                by_row[first as usize..][..rows as usize].fill(*length);
-            }
-        }
-    }
 }
