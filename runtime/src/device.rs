@@ -153,7 +153,8 @@ pub trait Device {
     /// See [`Device`].
     unsafe fn send(&mut self, to: u64, part: Range<usize>) -> Result<(), Problem>;
 
-    /// Copies from the host; returns when it is done.
+    /// Copies from the host, any number of bytes; they are not needed any more when this returns, and what
+    /// the staging memory held is lost.
     ///
     /// # Safety
     ///

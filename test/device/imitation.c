@@ -1,12 +1,17 @@
-// An imitation of NVIDIA's driver that keeps "device" memory on the host and computes nothing, for what
-// a machine without a GPU can test of the runtime's use of the real one: the calls and their order, and
-// what happens when they fail. COHORT_IMITATION says how it behaves:
+// An imitation of NVIDIA's driver that keeps "device" memory on the host, for what a machine without a GPU
+// can test of the runtime's use of the real one: the calls and their order, and what happens when they fail.
+// It computes nothing, unless kernels.c has the kernels. COHORT_IMITATION says how it behaves:
 //
 //   version=11040   the driver is of CUDA 11.4        none       there is no device
 //   memory=BYTES    the device has no more            nopools    and allocates not in order of a stream
 //   dies=N          it dies at the Nth launch,        code=700   with that error (719 without)
 //   nojit           PTX is not compiled               badpools   or says it can and cannot
 //   nographs        there are no graphs               nowaits    streams do not wait for events
+//   cooperative=N   cooperative launches have room    crowded    and less than was said
+//                   on N processors, 2 blocks each    badptx     PTX is wrong, which a log tells
+//
+// A copy from pinned memory is made when something waits for it and no sooner, so that what is overwritten
+// before comes out wrong.
 //
 // At the end of the process it writes how often it did what to the file COHORT_IMITATION_LOG. To
 // COHORT_IMITATION_TRACE it writes every copy to the device with a sum of its bytes, and every launch
@@ -14,6 +19,8 @@
 // the same write the same. To COHORT_IMITATION_ORDER it writes for each launch its stream and how many of
 // the launches so far streams and events put before it.
 #define _GNU_SOURCE
+#include "kernels.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +28,14 @@
 #include <sys/mman.h>
 
 enum {
-    OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, ECC = 214, NO_COMPILER = 221,
-    NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801,
+    OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, ECC = 214, BAD_PTX = 218,
+    NO_COMPILER = 221, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, TOO_LARGE = 720,
+    NOT_SUPPORTED = 801,
 };
 
 static long launches, to_device, to_host, forks, made, alive, most_alive, graph_launches, changes;
-static long pageable, early;
+static long pageable, early, cooperative, given_back, kept_again;
+static size_t most_taken;
 static int dead;
 static size_t used;
 static FILE *trace, *order;
@@ -36,6 +45,8 @@ static FILE *trace, *order;
 enum { MOST_STREAMS = 16 };
 typedef struct { long of[MOST_STREAMS]; } Clock;
 typedef struct { int number; Clock before; } Stream;
+// An event is behind so many of the copies from pinned memory, too.
+typedef struct { Clock before; long copies; } Event;
 static int streams;
 
 static long all(const Clock *clock) {
@@ -70,10 +81,31 @@ static void __attribute__((destructor)) report(void) {
     fprintf(file, "graphs made %ld\ngraphs left %ld\nmost graphs %ld\n", made, alive, most_alive);
     fprintf(file, "graph launches %ld\nchanges %ld\n", graph_launches, changes);
     fprintf(file, "streams %d\npageable %ld\nearly %ld\n", streams, pageable, early);
+    fprintf(file, "cooperative launches %ld\ngiven back %ld\n", cooperative, given_back);
+    fprintf(file, "kept %ld\nmost taken %zu\n", kept_again, most_taken);
     fclose(file);
 }
 
 #define ALIVE() do { if (dead) return dead; } while (0)
+
+// Copies to the device, of which some are not made yet.
+enum { MOST_COPIES = 1024 };
+static struct { uint64_t to; const void *from; size_t bytes; } copies[MOST_COPIES];
+static long copies_begun, copies_made;
+
+static void copy_up_to(long end) {
+    for (; copies_made < end; copies_made++) {
+        uint64_t to = copies[copies_made % MOST_COPIES].to, sum = 0;
+        const unsigned char *from = copies[copies_made % MOST_COPIES].from;
+        size_t bytes = copies[copies_made % MOST_COPIES].bytes;
+        if (trace) {
+            for (size_t at = 0; at < bytes; at++) sum = sum * 31 + from[at];
+            fprintf(trace, "copy %lx %zu %lx\n", (long)to, bytes, (long)sum);
+        }
+        memcpy((void *)to, from, bytes);
+    }
+}
+static void copy_all(void) { copy_up_to(copies_begun); }
 
 int cuDriverGetVersion(int *version) {
     long told = 12090;
@@ -88,8 +120,15 @@ int cuDeviceGetName(char *name, int length, int device) {
     return device ? INVALID : OK;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR: it is an sm_90. MEMORY_POOLS_SUPPORTED.
-    *value = attribute == 75 ? 9 : attribute == 115 ? !option("nopools", NULL) : 0;
+    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR: it is an sm_90. MEMORY_POOLS_SUPPORTED,
+    // MULTIPROCESSOR_COUNT, COOPERATIVE_LAUNCH.
+    long processors = 0;
+    option("cooperative", &processors);
+    *value = attribute == 75    ? 9
+             : attribute == 115 ? !option("nopools", NULL)
+             : attribute == 16  ? (int)processors
+             : attribute == 95  ? processors > 0
+                                : 0;
     return device ? INVALID : OK;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
@@ -98,12 +137,32 @@ int cuDevicePrimaryCtxRetain(void **context, int device) {
 }
 int cuDevicePrimaryCtxRelease_v2(int device) { return device ? INVALID : OK; }
 int cuCtxSetCurrent(void *context) { return context ? OK : INVALID; }
-int cuCtxSynchronize(void) { ALIVE(); return OK; }
+static void give_back_what_is_kept(void);
+int cuCtxSynchronize(void) {
+    ALIVE();
+    copy_all();
+    give_back_what_is_kept();
+    return OK;
+}
 
 int cuModuleLoadData(void **module, const char *image) {
     if (strncmp(image, "\x7f" "ELF", 4) == 0) return NO_BINARY;
     if (option("nojit", NULL)) return NO_COMPILER;
+    if (option("badptx", NULL)) return BAD_PTX;
     return strstr(image, ".entry") ? ((*module = strdup(image)) ? OK : OUT_OF_MEMORY) : INVALID;
+}
+int cuModuleLoadDataEx(void **module, const char *image, unsigned count, const int *options, void **values) {
+    // CU_JIT_INFO_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER, and behind each its _SIZE_BYTES.
+    const char *texts[] = {"ptxas info : 0 bytes gmem\n", "ptxas input, line 9; fatal : no such thing\n"};
+    int status = cuModuleLoadData(module, image);
+    for (unsigned at = 0; at < count; at += 2) {
+        int kind = options[at] == 3 ? 0 : options[at] == 5 ? 1 : -1;
+        if (kind < 0 || at + 1 == count || options[at + 1] != options[at] + 1) return INVALID;
+        const char *text = status == BAD_PTX || (status == OK && kind == 0) ? texts[kind] : "";
+        if (snprintf(values[at], (size_t)values[at + 1], "%s", text) < 0) return INVALID;
+        values[at + 1] = (void *)strlen(values[at]);
+    }
+    return status;
 }
 int cuModuleUnload(void *module) { free(module); return OK; }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
@@ -121,25 +180,25 @@ int cuStreamCreate(Stream **stream, unsigned flags) {
     return flags == 1 && streams <= MOST_STREAMS ? OK : INVALID;
 }
 int cuStreamDestroy_v2(void *stream) { free(stream); return OK; }
-int cuStreamSynchronize(void *stream) { ALIVE(); return stream ? OK : INVALID; }
-int cuStreamWaitEvent(Stream *stream, const Clock *event, unsigned flags) {
+int cuStreamSynchronize(void *stream) { return stream ? cuCtxSynchronize() : INVALID; }
+int cuStreamWaitEvent(Stream *stream, const Event *event, unsigned flags) {
     ALIVE();
     forks++;
     if (!stream || !event || flags) return INVALID;
     if (option("nowaits", NULL)) return OK;
     for (int at = 0; at < MOST_STREAMS; at++)
-        if (event->of[at] > stream->before.of[at]) stream->before.of[at] = event->of[at];
+        if (event->before.of[at] > stream->before.of[at]) stream->before.of[at] = event->before.of[at];
     return OK;
 }
-int cuEventCreate(Clock **event, unsigned flags) {
+int cuEventCreate(Event **event, unsigned flags) {
     *event = calloc(1, sizeof **event);
     return flags & ~2u ? INVALID : OK;
 }
 int cuEventDestroy_v2(void *event) { free(event); return OK; }
-int cuEventRecord(Clock *event, const Stream *stream) {
+int cuEventRecord(Event *event, const Stream *stream) {
     ALIVE();
     if (!event || !stream) return INVALID;
-    *event = stream->before;
+    *event = (Event){stream->before, copies_begun};
     return OK;
 }
 int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
@@ -156,10 +215,22 @@ static size_t capacity(void) {
     option("memory", &bytes);
     return (size_t)bytes;
 }
+// What was given back to a pool, which keeps no more than its threshold when something is waited for.
+enum { MOST_KEPT = 256 };
+static struct { size_t of[MOST_KEPT], all; int count; uint64_t threshold; } kept;
+
+static void give_back(uint64_t threshold) {
+    if (kept.all <= threshold) return;
+    given_back += kept.count;
+    kept.all = 0;
+    kept.count = 0;
+}
+static void give_back_what_is_kept(void) { give_back(kept.threshold); }
+
 int cuMemGetInfo_v2(size_t *available, size_t *total) {
     ALIVE();
     *total = capacity();
-    *available = *total - used;
+    *available = *total - used - kept.all;
     return OK;
 }
 // The size is kept in front, so that what is given back is counted.
@@ -167,7 +238,7 @@ static int allocate(uint64_t *address, size_t bytes) {
     static char *next;
     ALIVE();
     size_t length = (bytes + 511) / 256 * 256;
-    if (bytes > capacity() - used) return OUT_OF_MEMORY;
+    if (bytes > capacity() - used - kept.all) return OUT_OF_MEMORY;
     if (!next) {
         void *base = (void *)0x300000000000;
         next = mmap(base, 1L << 36, PROT_READ | PROT_WRITE,
@@ -176,6 +247,9 @@ static int allocate(uint64_t *address, size_t bytes) {
     }
     *(size_t *)next = bytes;
     used += bytes;
+    if (used + kept.all > most_taken) most_taken = used + kept.all;
+    // Not a number.
+    if (kernels_are_there()) memset(next + 256, 0xff, bytes);
     *address = (uint64_t)(next + 256);
     next += length;
     return OK;
@@ -194,12 +268,44 @@ int cuMemPoolCreate(void **pool, const int *properties) {
     *pool = malloc(1);
     return option("nopools", NULL) ? NOT_SUPPORTED : OK;
 }
-int cuMemPoolDestroy(void *pool) { free(pool); return OK; }
+int cuMemPoolSetAttribute(void *pool, int attribute, const uint64_t *value) {
+    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD.
+    if (!pool || attribute != 4) return INVALID;
+    kept.threshold = *value;
+    return OK;
+}
+int cuMemPoolTrimTo(void *pool, size_t bytes) {
+    give_back(bytes);
+    return pool ? OK : INVALID;
+}
+int cuMemPoolDestroy(void *pool) {
+    kept.all = 0;
+    kept.count = 0;
+    free(pool);
+    return OK;
+}
 int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
     if (option("badpools", NULL)) return NOT_SUPPORTED;
-    return pool && stream ? allocate(address, bytes) : INVALID;
+    if (!pool || !stream) return INVALID;
+    // A block that is kept serves for what is no larger, as a whole.
+    for (int at = 0; at < kept.count; at++) {
+        if (kept.of[at] < bytes) continue;
+        bytes = kept.of[at];
+        kept.of[at] = kept.of[--kept.count];
+        kept.all -= bytes;
+        break;
+    }
+    return allocate(address, bytes);
 }
-int cuMemFreeAsync(uint64_t address, void *stream) { return stream ? cuMemFree_v2(address) : INVALID; }
+int cuMemFreeAsync(uint64_t address, void *stream) {
+    size_t bytes = *(size_t *)(address - 256);
+    int status = stream ? cuMemFree_v2(address) : INVALID;
+    if (status || kept.count == MOST_KEPT) return status;
+    kept_again++;
+    kept.of[kept.count++] = bytes;
+    kept.all += bytes;
+    return OK;
+}
 // Pinned memory has an address and a length of its own, and begins at a page.
 enum { MOST_PINNED = 64 };
 static struct { char *address; size_t bytes; } pinned[MOST_PINNED];
@@ -223,6 +329,10 @@ int cuMemFreeHost(void *address) {
     int at = 0;
     while (at < MOST_PINNED && pinned[at].address != address) at++;
     if (at == MOST_PINNED) return INVALID;
+    for (long copy = copies_made; copy < copies_begun; copy++) {
+        const char *from = copies[copy % MOST_COPIES].from;
+        if (from >= pinned[at].address && from < pinned[at].address + pinned[at].bytes) return INVALID;
+    }
     pinned[at].address = NULL;
     free(address);
     return OK;
@@ -233,12 +343,12 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, const Stre
     to_device++;
     pageable += !is_pinned(from, bytes);
     order_copy(stream);
-    if (trace) {
-        uint64_t sum = 0;
-        for (size_t at = 0; at < bytes; at++) sum = sum * 31 + ((const unsigned char *)from)[at];
-        fprintf(trace, "copy %lx %zu %lx\n", (long)to, bytes, (long)sum);
-    }
-    memcpy((void *)to, from, bytes);
+    if (copies_begun - copies_made == MOST_COPIES) copy_up_to(copies_made + 1);
+    copies[copies_begun % MOST_COPIES].to = to;
+    copies[copies_begun % MOST_COPIES].from = from;
+    copies[copies_begun % MOST_COPIES].bytes = bytes;
+    copies_begun++;
+    if (!is_pinned(from, bytes)) copy_all();
     return OK;
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, const Stream *stream) {
@@ -247,16 +357,23 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, const Stream *st
     to_host++;
     pageable += !is_pinned(to, bytes);
     order_copy(stream);
+    copy_all();
     memcpy(to, (void *)from, bytes);
     return OK;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
     ALIVE();
+    copy_all();
     memcpy((void *)to, (void *)from, bytes);
     return stream ? OK : INVALID;
 }
 
-int cuEventSynchronize(void *event) { ALIVE(); return event ? OK : INVALID; }
+int cuEventSynchronize(const Event *event) {
+    ALIVE();
+    if (!event) return INVALID;
+    copy_up_to(event->copies);
+    return OK;
+}
 
 enum { MOST_ARGUMENTS = 256 };
 typedef struct {
@@ -281,9 +398,10 @@ static int read_launch(Launch *launch, const char *function, unsigned x, unsigne
     return launch->count ? OK : INVALID;
 }
 
-// `before` is how many launches are.
-static int run(const Launch *launch, Stream *stream, long before) {
+// `before` is how many launches are; `together`, all blocks are on the card at the same time.
+static int run(const Launch *launch, Stream *stream, long before, int together) {
     ALIVE();
+    copy_all();
     if (order) fprintf(order, "%d %ld\n", stream->number, before);
     stream->before.of[stream->number]++;
     long dies = -1, code = LAUNCH_FAILED;
@@ -302,6 +420,11 @@ static int run(const Launch *launch, Stream *stream, long before) {
         char *to = (char *)launch->arguments[1];
         for (unsigned block = 0; block < launch->x; block++, table += 3)
             memcpy(to + table[2], (void *)table[0], table[1]);
+    } else if (kernels_are_there()) {
+        char name[512];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(launch->function, "("), launch->function);
+        if (run_kernel(name, launch->x, launch->y, launch->threads, launch->arguments, together))
+            return dead = LAUNCH_FAILED;
     }
     return OK;
 }
@@ -311,7 +434,26 @@ int cuLaunchKernel(const char *function, unsigned x, unsigned y, unsigned z, uns
     Launch launch;
     ALIVE();
     int status = read_launch(&launch, function, x, y, z, threads, ty, tz, shared, arguments, extra);
-    return status ? status : stream ? run(&launch, stream, all(&stream->before)) : INVALID;
+    return status ? status : stream ? run(&launch, stream, all(&stream->before), 0) : INVALID;
+}
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const char *function, int threads,
+                                                size_t shared) {
+    *blocks = 2;
+    return function && threads > 0 && !shared ? OK : INVALID;
+}
+int cuLaunchCooperativeKernel(const char *function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                              unsigned ty, unsigned tz, unsigned shared, Stream *stream, void **arguments) {
+    long processors = 0;
+    option("cooperative", &processors);
+    if (!processors) return NOT_SUPPORTED;
+    if (option("crowded", NULL) || (unsigned long)x * y > 2ul * (unsigned long)processors) return TOO_LARGE;
+    Launch launch;
+    ALIVE();
+    int status = read_launch(&launch, function, x, y, z, threads, ty, tz, shared, arguments, NULL);
+    if (status || !stream) return status ? status : INVALID;
+    cooperative++;
+    return run(&launch, stream, all(&stream->before), 1);
 }
 
 // A graph's nodes in the order in which they were added, which is one in which they may run. What is
@@ -411,7 +553,7 @@ int cuGraphLaunch(const Executable *executable, Stream *stream) {
     graph_launches++;
     long first = all(&stream->before);
     for (int at = 0; at < executable->count; at++) {
-        int status = run(&executable->launches[at], stream, first + executable->before[at]);
+        int status = run(&executable->launches[at], stream, first + executable->before[at], 0);
         if (status) return status;
     }
     return OK;
@@ -439,6 +581,7 @@ static const char *say(int error) {
     case LAUNCH_FAILED: return "unspecified launch failure";
     case ILLEGAL_ADDRESS: return "an illegal memory access was encountered";
     case ECC: return "uncorrectable ECC error encountered";
+    case BAD_PTX: return "a PTX JIT compilation failed";
     case NO_COMPILER: return "PTX JIT compiler library not found";
     case NO_BINARY: return "no kernel image is available for execution on the device";
     default: return "invalid argument";

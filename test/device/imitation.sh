@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What of the use of NVIDIA's driver can be tested without a GPU: against an imitation of it
-# (imitation.c) that computes nothing. That no call is wrong or left out, how many copies a flush
-# makes, that a graph launches what plain launches do, and what is said when there is no driver, an old
-# one, no device, no memory, no code that fits, or a device that dies. Needs the small batch-run (`make runner`; test/runner.sh builds it too).
+# (imitation.c). That no call is wrong or left out, how many copies a flush makes, that a graph launches what
+# plain launches do, that on each way to launch kernels they compute the simulator's bits (kernels.c), and what
+# is said when there is no driver, an old one, no device, no memory, no code that fits, or a device that dies. Needs the
+# small batch-run (`make runner`; test/runner.sh builds it too).
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -10,6 +11,7 @@ bin=${COHORT_BIN:-${CARGO_TARGET_DIR:-$PWD/target}/release}
 runner=${CARGO_TARGET_DIR:-$PWD/target}/runner/release/batch-run
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+kernels=
 passed=0
 failed=0
 
@@ -32,6 +34,7 @@ run() {
     shift
     LD_LIBRARY_PATH=$folder/driver COHORT_IMITATION=$behaviour COHORT_IMITATION_LOG=$folder/log \
         COHORT_IMITATION_TRACE=$folder/trace COHORT_IMITATION_ORDER=$folder/order \
+        COHORT_IMITATION_KERNELS=$kernels \
         "$runner" "$folder/model.cohort" --device cuda --weights "$example/weights.safetensors" --quiet \
         --input "${input:-$example/input.jsonl}" --output "$folder/output" "$@" 2> "$folder/stderr"
     code=$?
@@ -96,13 +99,108 @@ decisions_are_one_copy() {
     prepare treelstm
 }
 
-# Lists and results come from pinned memory and go there; only weights do not, which are copied once.
-lists_are_pinned() {
+# Whatever is copied comes from pinned memory or goes there, in few copies: weights, lists and results.
+all_copies_are_pinned() {
+    local batch
+    for batch in all 5; do
+        run '' --batch "$batch"
+        (($(counted 'to device') > 0 && $(counted pageable) == 0)) ||
+            echo "$(counted pageable) copies of other memory"
+    done
+}
+
+# prepare_kernels NAME: the example, and a library of its kernels for the imitation to run.
+prepare_kernels() {
+    prepare "$1" ptx,sim
+    rm -f "$folder"/kernels*
+    python3 - "$folder" << 'END' || exit 1
+import json, sys
+
+folder = sys.argv[1]
+artifact = open(f"{folder}/model.cohort", "rb").read()
+header = json.loads(artifact[192 : 192 + int.from_bytes(artifact[12:16], "little")])
+objects = [section for section in header["sections"] if section["kind"] == "host-object"]
+for number, section in enumerate(objects):
+    with open(f"{folder}/kernels-{number}.o", "wb") as file:
+        file.write(artifact[section["offset"] :][: section["length"]])
+END
+    kernels=$folder/kernels.so
+    cc -shared -z lazy -o "$kernels" "$folder"/kernels-*.o "$folder/driver/libcuda.so" || exit 1
+}
+
+# What the simulator computes, on the way to there that no driver has a part in.
+simulate() {
+    "$runner" "$folder/model.cohort" --device gpu-sim --weights "$example/weights.safetensors" --quiet \
+        --input "${input:-$example/input.jsonl}" --output "$folder/expected" || echo "exit code $?"
+}
+
+# Streams, graphs, cooperative launches of fewer blocks than a step has, or of more, and such as the driver
+# does not take: the simulator's bits.
+each_way_computes_the_same() {
+    local name way flushes input=$folder/few.jsonl
+    for name in act encoder treelstm; do
+        prepare_kernels "$name"
+        head -n 10 "$example/input.jsonl" > "$input"
+        simulate
+        for way in '' nographs cooperative=1 cooperative=7 'cooperative=7 crowded'; do
+            run "$way" --batch 4 --benchmark-repetitions 2 --stats "$folder/stats"
+            ((code == 0)) || cat "$folder/stderr"
+            cmp "$folder/expected" "$folder/output" || echo "with $name and '$way'"
+            (($(counted 'cooperative launches') > 0)) && [[ $way != cooperative=? ]] &&
+                echo "$name: cooperative launches with '$way'"
+            (($(counted 'cooperative launches') == 0)) && [[ $way == cooperative=? ]] &&
+                echo "$name: no cooperative launches with '$way'"
+        done
+    done
+    # Every flush of these is one; beside, rows are gathered.
+    run cooperative=7 --batch 5 --stats "$folder/stats"
+    flushes=$(tr -d ' \n' < "$folder/stats" | sed -nE 's/.*"flushes":([0-9]+).*/\1/p')
+    (($(counted 'cooperative launches') == flushes && $(counted launches) <= 2 * flushes)) ||
+        echo "$(counted 'cooperative launches') cooperative launches of $(counted launches) for $flushes flushes"
+    (($(counted 'graphs made') == 0 && $(counted left) == 0)) || cat "$folder/log"
+    # Where calls are timed, each launch is one.
+    run cooperative=7 --batch 10 --device-times
+    cmp "$folder/expected" "$folder/output"
+    (($(counted 'cooperative launches') == 0)) || echo 'a cooperative launch is timed by calls'
+    prepare treelstm
+}
+
+# More new rows than a piece of pinned memory has, whose copies are made as late as they may be.
+large_inputs_go_in_pieces() {
+    local input=$folder/large.jsonl
+    mkdir "$folder/large"
+    python3 - "$folder" << 'END'
+import json, random, struct, sys
+
+folder = sys.argv[1]
+random.seed(1)
+with open(f"{folder}/large/large.coh", "w") as file:
+    file.write("param w: f32[64]\nfn main(x: f32[n, 64]) -> f32[n] { sum(x * w, axis = 1) }\n")
+header = json.dumps({"w": {"dtype": "F32", "shape": [64], "data_offsets": [0, 256]}}).encode()
+with open(f"{folder}/large/weights.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(header)) + header + struct.pack("<64f", *range(64)))
+with open(f"{folder}/large.jsonl", "w") as file:
+    for rows in (34_000, 3, 9_000):
+        print(json.dumps({"x": [random.choices(range(99), k=64) for _ in range(rows)]}), file=file)
+END
+    examples=$folder prepare_kernels large
+    simulate
     run '' --batch all
-    local weights=$(counted pageable)
-    ((weights > 0 && weights < $(counted 'to device'))) || echo "$weights copies from other memory"
-    run '' --batch 5
-    (($(counted pageable) == weights)) || echo "$(counted pageable) copies of other memory, not $weights"
+    ((code == 0)) || cat "$folder/stderr"
+    cmp "$folder/expected" "$folder/output"
+    (($(counted pageable) == 0)) || echo "$(counted pageable) copies of pageable memory"
+    (($(counted 'to device') >= 5)) || echo "only $(counted 'to device') copies to the device"
+    prepare treelstm
+}
+
+# What is freed stays in the pool, until there is no memory for something else.
+pools_keep_their_memory() {
+    run '' --batch 3
+    (($(counted 'given back') == 0)) || echo "$(counted 'given back') blocks were given back and asked for anew"
+    (($(counted 'kept') > 0)) || echo 'nothing grew'
+    run "memory=$(($(counted 'most taken') - 1))" --batch 3 --device-memory 4G
+    ((code == 0)) || cat "$folder/stderr"
+    (($(counted 'given back') > 0)) || echo 'nothing was given back where there is no memory left'
 }
 
 # Calls of one depth lie on several streams, in no order; what a graph's edges put before a launch, events
@@ -258,6 +356,8 @@ other_code_is_tried() {
     ((code == 0)) || cat "$folder/stderr"
     refused nojit 'the machine code for sm_90 cannot be loaded: no kernel image' --batch all
     grep -q 'the PTX for sm_[0-9]* cannot be loaded: PTX JIT compiler' "$folder/stderr" || cat "$folder/stderr"
+    # What the compiler says of it is told.
+    refused badptx 'a PTX JIT compilation failed (CUDA_ERROR): ptxas input, line 9; fatal : no such thing' --batch all
     prepare treelstm
 }
 
@@ -269,12 +369,13 @@ no_driver() {
 }
 
 mkdir "$folder/driver"
-cc -std=gnu11 -O1 -Wall -Werror -shared -fPIC -o "$folder/driver/libcuda.so" test/device/imitation.c || exit 1
+cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$folder/driver/libcuda.so" \
+    test/device/imitation.c test/device/kernels.c || exit 1
 ln -s libcuda.so "$folder/driver/libcuda.so.1"
 
 # prepare NAME [CODE]: the example that is run, with code for that GPU.
 prepare() {
-    example=examples/$1
+    example=${examples:-examples}/$1
     "$bin/batch-opt" "$example/$1.coh" --weights "$example/weights.safetensors" --emit artifact \
         --gpu-arch "${2:-ptx}" -o "$folder/model.cohort" || exit 1
 }
@@ -284,7 +385,10 @@ prepare treelstm
 check 'a program runs to its end' runs_to_the_end
 check 'a flush makes few copies' copies_are_few
 check 'decisions come back in one copy a flush' decisions_are_one_copy
-check 'lists and results are in pinned memory' lists_are_pinned
+check 'all copies are of pinned memory' all_copies_are_pinned
+check 'on each way the simulator'"'"'s bits are computed' each_way_computes_the_same
+check 'large inputs go in pieces' large_inputs_go_in_pieces
+check 'pools keep their memory' pools_keep_their_memory
 check 'calls of one depth go to several streams' streams_are_used
 check 'a graph does what plain launches do' graphs_do_what_launches_do
 check 'few graphs are kept at a time' few_graphs_are_kept

@@ -32,6 +32,9 @@ use memory::Memory;
 use pinned::Staging;
 use streams::Streams;
 
+/// Of what is uploaded, as much as is sent at once.
+const PIECE_BYTES: usize = 4 << 20;
+
 /// A graphics card.
 pub struct Cuda {
     name: String,
@@ -166,12 +169,14 @@ impl Device for Cuda {
     }
 
     unsafe fn upload(&mut self, to: u64, bytes: &[u8]) -> Result<(), Problem> {
-        self.enter()?;
-        self.work.copies.sent(bytes.len());
-        // In the order of the stream: a copy beside it could arrive after what is launched next.
-        // SAFETY: the caller's promise; the bytes stay as they are until the copy was waited for.
-        unsafe { result::memcpy_htod_async(to, bytes, self.streams.first()) }.map_err(problem)?;
-        self.wait()
+        // While a piece is sent, the next is copied to the other block of the staging memory.
+        for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+            self.staging(piece.len())?.copy_from_slice(piece);
+            let to = to + (number * PIECE_BYTES) as u64;
+            // SAFETY: the caller's promise.
+            unsafe { self.send(to, 0..piece.len())? };
+        }
+        Ok(())
     }
 
     unsafe fn copy(&mut self, to: u64, from: u64, bytes: u64) -> Result<(), Problem> {

@@ -1,6 +1,7 @@
 //! The driver as a whole: whether it is there, its first device, loading code, and its errors in words.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_void};
+use std::fmt;
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult};
@@ -11,6 +12,9 @@ use crate::program::artifact::{DeviceCode, DeviceFormat};
 
 /// The oldest driver: CUDA 12.0, as the driver counts.
 const OLDEST_DRIVER: i32 = 12_000;
+
+/// Of what the driver says of a code that it loads, as much as is read.
+const LOG_BYTES: usize = 4 << 10;
 
 /// The driver's first device and its name.
 pub fn first_device() -> Result<(sys::CUdevice, String), Error> {
@@ -61,29 +65,93 @@ pub fn load_first(codes: &[&DeviceCode]) -> Result<sys::CUmodule, Problem> {
     for code in codes {
         match load(&code.bytes) {
             Ok(module) => return Ok(module),
-            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
+            Err(refused) if refused.error.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 return Err(Problem::Full("the program's code does not fit".to_owned()));
             }
-            Err(error) => refusals.push(format!(
-                "the {} for {} cannot be loaded: {}",
+            Err(refused) => refusals.push(format!(
+                "the {} for {} cannot be loaded: {refused}",
                 match code.format {
                     DeviceFormat::Cubin => "machine code",
                     DeviceFormat::Ptx => "PTX",
                 },
-                code.target,
-                say(error)
+                code.target
             )),
         }
     }
     Err(Problem::NoCode(refusals.join("; ")))
 }
 
+/// Why the driver does not load a code.
+pub struct Refused {
+    error: DriverError,
+    /// What its compiler and its linker say of it; empty where they do not come to it.
+    log: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&say(self.error))?;
+        match self.log.is_empty() {
+            true => Ok(()),
+            false => write!(f, ": {}", self.log),
+        }
+    }
+}
+
 /// Loads a CUBIN, or compiles PTX.
-pub fn load(code: &[u8]) -> Result<sys::CUmodule, DriverError> {
+pub fn load(code: &[u8]) -> Result<sys::CUmodule, Refused> {
+    use sys::CUjit_option::{
+        CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+        CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+    };
     // The driver wants a NUL behind PTX.
     let image = [code, &[0]].concat();
-    // SAFETY: the image is alive during the call.
-    unsafe { result::module::load_data(image.as_ptr().cast()) }
+    let (mut errors, mut notes) = ([0_u8; LOG_BYTES], [0_u8; LOG_BYTES]);
+    let mut options = [
+        CU_JIT_ERROR_LOG_BUFFER,
+        CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        CU_JIT_INFO_LOG_BUFFER,
+        CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // A number is in the place of a pointer.
+    let mut values: [*mut c_void; 4] = [
+        errors.as_mut_ptr().cast(),
+        std::ptr::without_provenance_mut(LOG_BYTES),
+        notes.as_mut_ptr().cast(),
+        std::ptr::without_provenance_mut(LOG_BYTES),
+    ];
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the image and the logs are alive during the call, and as long as it says.
+    let loaded = unsafe {
+        sys::cuModuleLoadDataEx(
+            &raw mut module,
+            image.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    match loaded.result() {
+        Ok(()) => Ok(module),
+        Err(error) => Err(Refused {
+            error,
+            log: [text_of(&errors), text_of(&notes)]
+                .join(" ")
+                .trim()
+                .to_owned(),
+        }),
+    }
+}
+
+/// The text before a log's first NUL, its lines one behind another.
+fn text_of(log: &[u8]) -> String {
+    let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+    let text = String::from_utf8_lossy(&log[..end]);
+    let lines = text.lines().map(str::trim);
+    lines
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 pub fn function(module: sys::CUmodule, symbol: &str) -> Result<sys::CUfunction, Problem> {

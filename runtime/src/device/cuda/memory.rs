@@ -60,8 +60,10 @@ impl Memory {
                     match take()? {
                         Some(address) => Some(address),
                         None => {
-                            // What was freed before is there once the stream got so far.
+                            // What was freed before is there once the stream got so far, in blocks of
+                            // the sizes that it had: the pool keeps them.
                             result::stream::synchronize(stream)?;
+                            result::mem_pool::trim_to(pool, 0)?;
                             take()?
                         }
                     }
@@ -131,5 +133,12 @@ fn new_pool(device: sys::CUdevice) -> Option<sys::CUmemoryPool> {
         reserved: [0; 64],
     };
     // SAFETY: the properties are valid.
-    unsafe { result::mem_pool::create(&raw const properties) }.ok()
+    let pool = unsafe { result::mem_pool::create(&raw const properties) }.ok()?;
+    // Otherwise the driver would give back to the system what is free whenever something is waited for,
+    // and ask for it anew when a block grows.
+    let mut kept = u64::MAX;
+    let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the attribute is a number of 64 bits. A pool without it gives the same memory, later.
+    let _ = unsafe { result::mem_pool::set_attribute(pool, threshold, (&raw mut kept).cast()) };
+    Some(pool)
 }

@@ -9,8 +9,7 @@ use crate::device::{Device, Piece, Problem};
 use crate::error::Error;
 use crate::memory::arena::{Arena, Region};
 
-/// Of a flush's new rows. What is more is copied from where it lies, and waited for: the driver reads
-/// some of it while it sends the rest.
+/// Of a flush's new rows, which are sent with its lists. What is more goes before these, piece by piece.
 const MOST_STAGED_BYTES: usize = 4 << 20;
 
 pub struct RowPools {
