@@ -10,7 +10,8 @@ Three things are looked at, for each kernel:
   optimizations", 2011). A barrier between a divergent branch and the place where all ways from it meet again, or
   behind an exit that only some threads take, is an error.
 - **Local memory.** A kernel that spills loads and stores it; none may.
-- **Inner loops.** How many multiply-adds there are for each load, in the innermost loop that has the most of them.
+- **Inner loops.** How many multiply-adds there are for each load, in the innermost loop of a product that has the
+  most of them.
   With a budget the ratio may not fall below the one that is stored there. Registers are ptxas' to tell, on the
   command line as `--registers KERNEL=N`, and may not rise above it.
 """
@@ -364,22 +365,27 @@ class Divergence:
 
 
 def inner_loop(kernel):
-    """Multiply-adds and loads of the innermost loop with the most multiply-adds; none where no loop has any."""
+    """Multiply-adds and loads of the innermost loop with the most multiply-adds; none where no loop has any.
+
+    A loop of activations has many of them too, for polynomials, and asks the unit of special functions beside: it
+    counts only where there is no other.
+    """
     loops = []
     for index, line in enumerate(kernel.lines):
         for label in line.targets:
             start = kernel.labels.get(label)
             if line.name == "BRA" and start is not None and start <= index:
                 loops.append((start, index))
-    best = (0, 0)
+    best = (False, 0, 0)
     for start, end in loops:
         if any((start, end) != other and start <= other[0] and other[1] <= end for other in loops):
             continue
         lines = kernel.lines[start : end + 1]
         adds = sum(bool(MULTIPLY_ADDS.match(line.name)) and "HFMA2" not in line.name for line in lines)
         loads = sum(bool(LOADS.match(line.name)) for line in lines)
-        best = max(best, (adds, loads))
-    return best
+        is_product = adds > 0 and not any(line.name == "MUFU" for line in lines)
+        best = max(best, (is_product, adds, loads))
+    return best[1:]
 
 
 def read_budget(path):

@@ -1,8 +1,8 @@
-"""What the lint takes instructions to read and write: `python3 test/sass/test_lint.py`."""
+"""What the lint takes instructions to read and write, and loops to be: `python3 test/sass/test_lint.py`."""
 
 import unittest
 
-from lint import instruction, registers
+from lint import inner_loop, instruction, kernels, registers
 
 # Of each instruction what it writes and what it reads; addresses are 64 bits wide where they say so.
 INSTRUCTIONS = [
@@ -54,6 +54,31 @@ class Instructions(unittest.TestCase):
     def test_a_predicate_guards(self):
         read = instruction(0, "@!P3 IMAD.MOV.U32 R4, RZ, RZ, R6")
         self.assertEqual((read.guard, read.writes), (registers("P3"), registers("R4")))
+
+
+def loop(label, *lines):
+    """A loop of these lines, as `nvdisasm` prints it; a line may be a loop."""
+    lines = [*lines, f"@P0 BRA `({label})"]
+    lines = (line if line.startswith(".L") else f"        /*0000*/ {line} ;" for line in lines)
+    return "\n".join([f"{label}:", *lines])
+
+
+class Loops(unittest.TestCase):
+    load, add, special = "LDS R4, [R5]", "FFMA R0, R1, R2, R0", "MUFU.EX2 R3, R3"
+
+    def inner_loop_of(self, *loops):
+        return inner_loop(kernels("\n".join(["        .section .text.one,", *loops]))[0])
+
+    def test_the_loop_of_a_product_counts(self):
+        product = loop(".L_1", self.load, *[self.add] * 4)
+        activation = loop(".L_2", self.load, self.special, *[self.add] * 9)
+        self.assertEqual(self.inner_loop_of(product, activation), (4, 1))
+        self.assertEqual(self.inner_loop_of(activation), (9, 1))
+
+    def test_the_largest_innermost_loop_counts(self):
+        small, large = (loop(f".L_{count}", self.load, *[self.add] * count) for count in (2, 3))
+        around = loop(".L_9", small, *[self.add] * 5)
+        self.assertEqual(self.inner_loop_of(around, large), (3, 1))
 
 
 if __name__ == "__main__":
