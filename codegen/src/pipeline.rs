@@ -12,8 +12,8 @@ use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
     keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
-    refactor_recursion, resolve_dims, share_slices, specialise_functions, split_products,
-    unroll_counters, unroll_loops, unroll_recursion,
+    refactor_recursion, resolve_dims, share_slices, specialise_constructors, specialise_functions,
+    split_products, unroll_counters, unroll_loops, unroll_recursion,
 };
 use cohort_passes::level1::{
     batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth,
@@ -54,6 +54,7 @@ pub const PASSES: &[PassInfo] = &[
     keep_functions::PASS,
     mark_recursive::PASS,
     limit_inlining::PASS,
+    specialise_constructors::PASS,
     unroll_loops::PASS,
     unroll_counters::PASS,
     unroll_recursion::PASS,
@@ -160,6 +161,13 @@ const TO_BLOCKS: &[Step] = &[
     Step::Ours(mark_recursive::PASS),
     Step::Ours(limit_inlining::PASS),
     Step::Upstream("inline,symbol-dce,canonicalize,cse"),
+    Step::Optional(
+        specialise_constructors::PASS,
+        "what a recursion does with a value that its caller has just built is a call of its own",
+    ),
+    Step::Upstream("canonicalize"),
+    Step::Ours(mark_recursive::PASS),
+    Step::Ours(limit_inlining::PASS),
     Step::Optional(
         unroll_loops::PASS,
         "layers that a loop counts take one matrix a row",

@@ -184,6 +184,39 @@ void MatchOp::getRegionInvocationBounds(ArrayRef<Attribute>,
   bounds.append(getCases().size(), InvocationBounds(minimum, 1));
 }
 
+/// The region of a match that is taken, and the fields that it gets, where its scrutinee's constructor is known.
+static std::optional<std::pair<unsigned, ValueRange>> knownCase(MatchOp match) {
+  Value scrutinee = match.getScrutinee();
+  if (auto construct = scrutinee.getDefiningOp<ConstructOp>()) {
+    auto name = construct.getResult().getType().getSymbol();
+    auto adt = SymbolTable::lookupNearestSymbolFrom<AdtOp>(match, name);
+    if (std::optional<unsigned> index = adt ? adt.getConstructorIndex(construct.getConstructor())
+                                            : std::nullopt)
+      return std::pair(*index, ValueRange(construct.getFields()));
+  }
+  for (Region *region = match->getParentRegion(); region; region = region->getParentRegion())
+    if (auto outer = dyn_cast<MatchOp>(region->getParentOp());
+        outer && outer.getScrutinee() == scrutinee)
+      return std::pair(region->getRegionNumber(), ValueRange(region->getArguments()));
+  return std::nullopt;
+}
+
+LogicalResult MatchOp::canonicalize(MatchOp match, PatternRewriter &rewriter) {
+  auto known = knownCase(match);
+  if (!known)
+    return failure();
+  auto [index, fields] = *known;
+  Block &block = match.getCases()[index].front();
+  // One may hold a tensor where the other holds its handle.
+  if (TypeRange(fields) != TypeRange(block.getArgumentTypes()))
+    return failure();
+  auto yield = cast<YieldOp>(block.getTerminator());
+  rewriter.inlineBlockBefore(&block, match, fields);
+  rewriter.replaceOp(match, yield.getOperands());
+  rewriter.eraseOp(yield);
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Reading tensors
 //===----------------------------------------------------------------------===//

@@ -7,7 +7,8 @@ use melior::dialect::{
     ods, scf,
 };
 use melior::ir::{
-    Attribute, OperationRef, Region, Type, ValueLike, attribute::FlatSymbolRefAttribute,
+    Attribute, OperationRef, Region, Type, ValueLike,
+    attribute::{FlatSymbolRefAttribute, StringAttribute},
 };
 
 use crate::builder::{Builder, Val, result_of, results_of};
@@ -94,6 +95,14 @@ impl<'c> Builder<'c> {
     pub fn cfb_param(&self, parameter: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
         let operation =
             crate::cfb::param(self.context(), ty, flat_symbol(parameter), self.location);
+        result_of(self.insert(operation.into()), 0)
+    }
+
+    /// `cfb.construct`: a value of an algebraic data type.
+    pub fn cfb_construct(&self, constructor: &str, fields: &[Val<'c>], ty: Type<'c>) -> Val<'c> {
+        let constructor = StringAttribute::new(self.context(), constructor);
+        let operation =
+            crate::cfb::construct(self.context(), ty, fields, constructor, self.location);
         result_of(self.insert(operation.into()), 0)
     }
 

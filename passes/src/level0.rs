@@ -13,6 +13,7 @@ pub mod recognise_reductions;
 pub mod refactor_recursion;
 pub mod resolve_dims;
 pub mod share_slices;
+pub mod specialise_constructors;
 pub mod specialise_functions;
 pub mod split_products;
 pub mod unroll_counters;

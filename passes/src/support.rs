@@ -3,6 +3,7 @@
 pub mod copies;
 pub(crate) mod dim_equality;
 pub mod dims;
+pub(crate) mod functions;
 pub mod ir;
 pub(crate) mod origins;
 pub mod symbols;

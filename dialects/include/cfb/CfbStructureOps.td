@@ -79,6 +79,9 @@ def Cfb_MatchOp : Cfb_Op<"match", [
     - `cfb_match_c3`: a region's arguments are the constructor's flattened fields.
     - `cfb_match_c4`: a region ends in a `cfb.yield` of the results' types.
 
+    Canonicalization takes the region of a constructor that is known: of a value that `cfb.construct` has
+    built, or that an enclosing match takes apart already.
+
     ```mlir
     %n = cfb.match %t : !cfb.adt<@Tree> -> (i32) ({
     ^bb0(%w: i32):
@@ -97,6 +100,7 @@ def Cfb_MatchOp : Cfb_Op<"match", [
     $scrutinee attr-dict `:` qualified(type($scrutinee)) `->` custom<TypeList>(type($results)) ` ` `(` $cases `)`
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Cfb_YieldOp : Cfb_Op<"yield", [

@@ -39,10 +39,8 @@ use cohort_dialects::types::{lazy, lazy_tensor};
 use melior::{
     Context,
     ir::{
-        BlockLike, BlockRef, OperationRef, Type, ValueLike,
-        attribute::{StringAttribute, TypeAttribute},
+        BlockLike, BlockRef, OperationRef, Type, ValueLike, attribute::StringAttribute,
         operation::OperationLike,
-        r#type::FunctionType,
     },
 };
 
@@ -50,9 +48,10 @@ use crate::level0::hoist_constants::rows::row_of;
 use crate::level2::accumulate_products::is_product;
 use crate::level2::specialise_kernels::{records_to_change, size};
 use crate::pass::{Outcome, PassInfo, remark};
+use crate::support::functions::{change_type, erase_arguments, replace};
 use crate::support::ir::{
     blocks_of, callee_of, clone_op, erase, functions_of, is_local, is_private, key, nested_ops,
-    op_key, replace_uses, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
+    op_key, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
 };
 use crate::support::symbols::Symbols;
 use crate::support::waves::used_values;
@@ -318,7 +317,7 @@ impl<'c> Split<'c> {
         // Last, as a call may use what is recorded.
         if let Some(b) = Builder::before(context, self.record) {
             let unused = unused(body, &self.operands, given.len());
-            erase_arguments(body, &unused);
+            erase_arguments(body, &after_rows(&unused));
             let operands = operands_of(self.record).into_iter().enumerate();
             let kept = operands.filter(|(number, _)| !unused.contains(number));
             let kept: Vec<Val<'c>> = kept.map(|(_, operand)| operand).collect();
@@ -347,7 +346,7 @@ impl<'c> Split<'c> {
         }
         let all: Vec<usize> = (0..arguments_of(body).len() - 1).collect();
         let unused = unused(body, &all, 0);
-        erase_arguments(body, &unused);
+        erase_arguments(body, &after_rows(&unused));
         all.into_iter()
             .filter(|number| !unused.contains(number))
             .collect()
@@ -391,11 +390,9 @@ fn unused(body: BlockRef<'_, '_>, operands: &[usize], others: usize) -> Vec<usiz
         .collect()
 }
 
-fn erase_arguments(body: BlockRef<'_, '_>, operands: &[usize]) {
-    for number in operands.iter().rev() {
-        // SAFETY: the body is alive and has an argument of this number, which nothing uses.
-        unsafe { mlir_sys::mlirBlockEraseArgument(body.to_raw(), *number as u32 + 1) };
-    }
+/// The arguments of a kernel that operands are: the number of rows is the first.
+fn after_rows(operands: &[usize]) -> Vec<usize> {
+    operands.iter().map(|number| number + 1).collect()
 }
 
 /// The operation of a block that is another, or around it.
@@ -408,33 +405,4 @@ fn owner_in<'c>(
         current = extend_op(current.parent_operation()?);
     }
     Some(current)
-}
-
-/// Puts an operation of other operands in place of one.
-fn replace<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, operands: &[Val<'c>]) {
-    let results: Vec<Type<'c>> = results_of(operation).iter().map(|r| r.r#type()).collect();
-    let new = b.again(operation, operands, &results, vec![]);
-    for (old, new) in results_of(operation).into_iter().zip(results_of(new)) {
-        replace_uses(old, new);
-    }
-    erase(operation);
-}
-
-/// Lets the type of a function be that of its arguments and of what it returns.
-fn change_type<'c>(context: &'c Context, function: OperationRef<'c, 'c>) {
-    let Some(body) = blocks_of(function).first().copied() else {
-        return;
-    };
-    let types = |values: Vec<Val<'c>>| -> Vec<Type<'c>> {
-        values.iter().map(|value| value.r#type()).collect()
-    };
-    let returned = operations_of(body)
-        .last()
-        .map_or(vec![], |end| operands_of(*end));
-    let ty = FunctionType::new(context, &types(arguments_of(body)), &types(returned));
-    set_attribute(
-        function,
-        keys::FUNCTION_TYPE,
-        TypeAttribute::new(ty.into()).into(),
-    );
 }

@@ -143,7 +143,7 @@ fn is_product(operation: OperationRef<'_, '_>) -> bool {
 }
 
 /// Whether an operation multiplies vectors or matrices.
-fn multiplies(operation: OperationRef<'_, '_>) -> bool {
+pub(crate) fn multiplies(operation: OperationRef<'_, '_>) -> bool {
     matches!(
         Op::of(operation),
         Some(

@@ -217,3 +217,59 @@ fn products_side_by_side_have_the_same_bits() {
     };
     check(&votes, &(0..13).map(line).collect::<String>());
 }
+
+/// Values that the program builds and takes apart itself: as arguments that may be missing, for a call of a
+/// recursion, and again where a match around has taken them apart.
+const CONSTRUCTORS_KNOWN: &str = "
+    dim V, H
+    param emb: f32[V, H]
+    param w: f32[H, H]
+    type Optional = None | Some(f32[H])
+    type Tree = Leaf(i32) | Scaled(f32, Tree) | Node(Tree, Tree)
+
+    fn add(x: f32[H], other: Optional) -> f32[H] {
+      match other { None => x, Some(h) => x + h @ w }
+    }
+
+    fn cell(x: f32[H], left: Optional, right: Optional) -> f32[H] { tanh(add(add(x, left), right)) }
+
+    fn encode(t: Tree) -> f32[H] {
+      match t {
+        Leaf(i) => cell(emb[i], None, None),
+        Scaled(by, below) => match below {
+          Leaf(i) => encode(below) * by,
+          Scaled(more, below) => encode(Scaled(by * more, below)),
+          Node(l, r) => cell(encode(l) - encode(r), Some(by * encode(Leaf(1))), None)
+        },
+        Node(l, r) => {
+          let left = encode(l);
+          let right = encode(r);
+          cell(left + right, Some(left), Some(right))
+        }
+      }
+    }
+
+    fn main(t: Tree) -> f32[H] { encode(Node(Scaled(0.5, t), Leaf(2))) }";
+
+#[test]
+fn constructors_are_known_where_values_are_built() {
+    let mut rng = Rng::new(34);
+    let model = Model::from_text(CONSTRUCTORS_KNOWN, &[("V", 19), ("H", 33)], &mut rng);
+    let mut instances = Instances::new(&model.program, model.vocabulary());
+    let instances: Vec<_> = (0..12)
+        .map(|index| {
+            let shape = Shape::nth(index, 12, &mut rng);
+            instances.instance(&format!("i{index}"), shape, &mut rng)
+        })
+        .collect();
+    let input = to_text(&instances);
+    let expected = model.oracle_lines(&input);
+    for way in [
+        &[][..],
+        &["--without", "specialise-constructors"],
+        &["--granularity", "function"],
+        &["--granularity", "operator"],
+    ] {
+        check(&model, &input, &expected, way);
+    }
+}
