@@ -1,10 +1,19 @@
 //! Cases of each instruction. Expected bits are written out, or are those of the same operation of the host, which IEEE
 //! 754 says to the bit.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use super::*;
+
+thread_local! {
+    /// Opcodes of which there was a case.
+    static RUN: RefCell<BTreeSet<String>> = RefCell::default();
+}
 
 /// The bits that an instruction gives.
 fn run(opcode: &str, operands: &[u64]) -> u64 {
+    RUN.with_borrow_mut(|run| run.insert(opcode.to_owned()));
     let found = find(opcode).unwrap_or_else(|| panic!("`{opcode}` is unknown"));
     match (found.compute, operands) {
         (Unary(f), [a]) => f(*a),
@@ -127,8 +136,10 @@ fn bits() {
         ("selp.b32", &[1, 2, 1], 1),
         ("selp.b64", &[1, 2, 0], 2),
         ("selp.f32", &[f(1.0), f(2.0), 0], f(2.0)),
+        ("selp.f64", &[d(1.0), d(2.0), 1], d(1.0)),
         ("selp.b16", &[1, 0, 1], 1),
         ("mov.b32", &[7], 7),
+        ("mov.u32", &[7], 7),
         ("mov.b64", &[ALL], ALL),
         ("mov.pred", &[1], 1),
     ]);
@@ -280,6 +291,19 @@ fn conversions() {
         ("cvt.rn.bf16x2.f32", &[f(0.0), f(1.0 + ulp * 1.5)], 0x3f82),
         ("cvt.rn.bf16x2.f32", &[f(0.0), f(f32::MAX)], 0x7f80),
     ]);
+}
+
+/// Of the opcodes that the compiler writes, which a test of all examples compares with the list.
+#[test]
+fn each_opcode_that_is_written_has_a_case() {
+    for cases in [integers, bits, comparisons, floats, conversions] {
+        cases();
+    }
+    let known = include_str!("../../tests/opcodes.txt").lines();
+    let known = known.filter(|opcode| find(opcode).is_some());
+    let missing: Vec<&str> =
+        RUN.with_borrow(|run| known.filter(|opcode| !run.contains(*opcode)).collect());
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod memory;
 mod product;
 mod waiting;
 
+use std::collections::HashSet;
+
 use cohort_ptx::{Error, Launch, Memory, Module, Region, TensorCores};
 
 /// Where the words of [`Case::words`] lie.
@@ -90,4 +92,26 @@ impl Case {
             Err(error) => error.to_string(),
         }
     }
+}
+
+/// Of the opcodes that the compiler writes, which a test of all examples compares with the list.
+#[test]
+fn each_opcode_that_is_not_arithmetic_has_a_case() {
+    let cases = [
+        include_str!("memory.rs"),
+        include_str!("waiting.rs"),
+        include_str!("product.f32.ptx"),
+    ];
+    let ends = |c: char| c.is_whitespace() || c == ';' || c == '"';
+    let words = cases.iter().flat_map(|case| case.split(ends));
+    let words: HashSet<&str> = words.collect();
+    let names = [
+        "atom", "bar", "bra", "brx", "cp", "fence", "ld", "mma", "ret", "st",
+    ];
+    let listed = include_str!("../opcodes.txt").lines();
+    let missing = listed.filter(|opcode| {
+        let name = opcode.split('.').next().unwrap_or_default();
+        names.contains(&name) && !words.contains(opcode)
+    });
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&str>::new());
 }

@@ -30,6 +30,15 @@ fn words_are_loaded_and_stored() {
 }
 
 #[test]
+fn several_words_are_loaded_and_stored_at_once() {
+    let body = "mov.b32 %r1, 7; mov.b32 %r2, 8; st.shared.v2.b32 [s+8], {%r1, %r2};
+        ld.shared.v2.b32 {%r3, %r4}, [s+8]; st.global.b32 [%rd1], %r4; st.global.b32 [%rd1+4], %r3;
+        ld.global.b64 %rd2, [%rd1]; add.s64 %rd2, %rd2, 1; st.global.b64 [%rd1+8], %rd2; ret;";
+    let words = Case::new(body, 4).threads(1).run().unwrap();
+    assert_eq!(words, [8, 7, 9, 7]);
+}
+
+#[test]
 fn threads_know_their_places() {
     let body = format!(
         "{OWN} mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %nctaid.x;

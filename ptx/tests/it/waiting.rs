@@ -90,17 +90,26 @@ fn blocks_that_wait_for_nobody_end_with_an_error() {
 const PRODUCT: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
     {%r20, %r21, %r22, %r23}, {%r2, %r2, %r2, %r2}, {%r3, %r3}, {%r4, %r4, %r4, %r4};";
 
+const PRODUCT_OF_PAIRS: &str = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+    {%r20, %r21, %r22, %r23}, {%r2, %r2, %r2, %r2}, {%r3, %r3}, {%r4, %r4, %r4, %r4};";
+
 #[test]
 fn a_warp_multiplies_together() {
-    let ones = "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16; add.s64 %rd2, %rd2, %rd1;
-        mov.b32 %r2, 0f3F800000; mov.b32 %r3, 0f40000000; mov.b32 %r4, 0f3F000000;";
-    let body =
-        format!("{ones} {PRODUCT} st.global.v4.b32 [%rd2], {{%r20, %r21, %r22, %r23}}; ret;");
-    let words = Case::new(&body, 128).run().unwrap();
-    assert!(
-        words.iter().all(|word| f32::from_bits(*word) == 16.5),
-        "{words:x?}"
-    );
+    let own = "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16; add.s64 %rd2, %rd2, %rd1;";
+    for (one, two, product, expected) in [
+        ("0f3F800000", "0f40000000", PRODUCT, 16.5),
+        ("0x3F803F80", "0x40004000", PRODUCT_OF_PAIRS, 32.5),
+    ] {
+        let body = format!(
+            "{own} mov.b32 %r2, {one}; mov.b32 %r3, {two}; mov.b32 %r4, 0f3F000000; {product}
+             st.global.v4.b32 [%rd2], {{%r20, %r21, %r22, %r23}}; ret;"
+        );
+        let words = Case::new(&body, 128).run().unwrap();
+        assert!(
+            words.iter().all(|word| f32::from_bits(*word) == expected),
+            "{words:x?}"
+        );
+    }
 }
 
 #[test]

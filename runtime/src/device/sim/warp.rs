@@ -5,6 +5,11 @@
 //! neighbours a register, `2t` and `2t + 8` the first of them. The products are exact, and their sum with
 //! what was there before is rounded once, from `f64`. In which order hardware adds them is not
 //! specified.
+//!
+//! No more terms are added than the instruction has, as `cohort-ptx` does: a zero too many would make 0 of
+//! −0. Where a matrix ends before, kernels give zeros themselves. In the models of cards
+//! ([`TensorCores`](cohort_ptx::TensorCores)) a sum of zeros is 0 whatever their signs are, so the sign of a
+//! zero may be another there.
 
 use crate::threads::rounding;
 
@@ -78,7 +83,7 @@ pub unsafe fn multiply(products: &[Product]) -> Result<(), String> {
             let place = unsafe { product.registers.add(6 + number) };
             // SAFETY: as above.
             let before = f64::from(f32::from_bits(unsafe { place.read() }));
-            let factors = left[row].iter().zip(&right[column]);
+            let factors = left[row].iter().zip(&right[column]).take(k as usize);
             let sum = factors.fold(before, |sum, (a, b)| sum + a * b) as f32;
             // SAFETY: as above.
             unsafe { place.write(sum.to_bits()) };
@@ -118,6 +123,25 @@ mod tests {
         assert_eq!(bf16(f32::MAX), f32::INFINITY);
         assert!(bf16(f32::NAN).is_nan());
         assert_eq!(cohort_sim_to_bf16_pair(1.0, 2.0), 0x3f80_4000);
+    }
+
+    #[test]
+    fn sums_of_negative_zeros_are_negative() {
+        let zero = (-0.0_f32).to_bits();
+        let one = 1.0_f32.to_bits();
+        for (k, one) in [(8, one), (16, one >> 16 | one)] {
+            let zeros = if k == 8 { zero } else { zero >> 16 | zero };
+            let lane = [zeros, zeros, zeros, zeros, one, one, zero, zero, zero, zero];
+            let mut registers = [lane; WARP];
+            let product = |registers: &mut [u32; 10]| Product {
+                k,
+                registers: registers.as_mut_ptr(),
+            };
+            let products: Vec<Product> = registers.iter_mut().map(product).collect();
+            // SAFETY: each lane has registers of its own.
+            unsafe { multiply(&products).unwrap() };
+            assert!(registers.iter().all(|lane| lane[6..] == [zero; 4]), "k {k}");
+        }
     }
 
     /// The registers of each lane as the instruction set lists them, for tf32.
