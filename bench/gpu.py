@@ -32,6 +32,7 @@ KIT = Path(__file__).resolve().parent
 # Of the instances that a peer may decide or compute otherwise, in float32 with another order of sums.
 MOST_OTHERWISE = 0.01
 LONGEST = 900
+NO_PEERS = "NOTHING IS COMPARED WITH PYTORCH, only measured"
 
 
 class Refused(Exception):
@@ -307,17 +308,28 @@ def report(figures):
     )
 
 
+def why_unseen(torch):
+    """Why PyTorch uses no GPU, in its words."""
+    if torch.version.cuda is None:
+        return "it was built without CUDA"
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as why:
+        return str(why).splitlines()[0]
+    return f"it was built for CUDA {torch.version.cuda}"
+
+
 def find_card(device, precision):
     """The card for PyTorch, and what to say about it."""
     try:
         import gpu_torch
         import torch
     except ImportError as why:
-        return None, f"skip: the peers, since PyTorch cannot be used here: {why}"
+        return None, f"{NO_PEERS}: PyTorch cannot be used here: {why}"
     if device != "cuda":
         return gpu_torch.Card("cpu", precision), f"PyTorch {torch.__version__} on the processor."
     if not torch.cuda.is_available():
-        return None, f"skip: the peers, since PyTorch {torch.__version__} sees no GPU"
+        return None, f"{NO_PEERS}: PyTorch {torch.__version__} sees no GPU: {why_unseen(torch)}"
     about = f"Peers are PyTorch {torch.__version__}; products of all sides are {precision}."
     return gpu_torch.Card("cuda", precision), about
 
@@ -367,6 +379,8 @@ def main():
     page = report(figures)
     (options.output / "gpu.md").write_text(page, encoding="utf-8")
     print(page)
+    if not card:
+        print(f"\n{peers}", file=sys.stderr)
 
 
 if __name__ == "__main__":

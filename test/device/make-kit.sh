@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a folder with all that a machine without the compiler needs to test a device: the small
-# batch-run, and for every example that runs its artifact, weights, inputs, and what the f64
-# interpreter makes of them. `run.sh` in the folder is the test.
+# batch-run, and for every example that runs its artifacts, weights, inputs, and what the f64
+# interpreter and the simulator make of them. `run.sh` in the folder is the test.
 #
 #     test/device/make-kit.sh FOLDER
 set -euo pipefail
@@ -20,6 +20,12 @@ codes=ptx,sim
 if [[ -n ${COHORT_PTXAS:-} || -x .tools/bin/ptxas ]] || command -v ptxas > /dev/null; then
     codes=sm_80,sm_90,$codes
 fi
+# compile ARTIFACT OPTION…: the other machine may have another processor.
+compile() {
+    "$bin/batch-opt" "$source" --weights "$weights" --emit artifact --gpu-arch "$codes" \
+        --target-cpu x86-64-v3 -o "$to/$1" "${@:2}" 2> "$to/why"
+}
+
 left_out=()
 for source in examples/*/*.coh; do
     folder=$(dirname "$source")
@@ -27,23 +33,24 @@ for source in examples/*/*.coh; do
     weights=$folder/weights.safetensors
     to=$kit/$name
     mkdir "$to"
-    # The other machine may have another processor.
-    if ! "$bin/batch-opt" "$source" --weights "$weights" --emit artifact --gpu-arch "$codes" \
-        --target-cpu x86-64-v3 -o "$to/model.cohort" 2> "$to/why"; then
+    if ! compile model.cohort; then
         left_out+=("$name")
         rm -r "$to"
         continue
     fi
-    # The same in the precisions of tensor cores.
+    # The same whose flushes are never one launch, and in the precisions of tensor cores.
+    compile apart.cohort --without persistence
     for precision in tf32 bf16; do
-        "$bin/batch-opt" "$source" --weights "$weights" --emit artifact --gpu-arch ptx,sim \
-            --precision "$precision" --target-cpu x86-64-v3 -o "$to/$precision.cohort" 2> "$to/why"
+        compile "$precision.cohort" --precision "$precision"
     done
     rm "$to/why"
     cp "$weights" "$folder/input.jsonl" "$to"
     # Instances that fail do so as expected; anything worse leaves no file.
     "$bin/batch-run" "$source" --weights "$weights" --input "$folder/input.jsonl" \
         --output "$to/expected.jsonl" --oracle --quiet || (($? == 1))
+    # Every bit of them.
+    "$runner" "$to/model.cohort" --weights "$weights" --input "$folder/input.jsonl" \
+        --output "$to/simulated.jsonl" --device gpu-sim --quiet || (($? == 1))
 done
 printf '%s: %s models, %s\n' "$kit" "$(find "$kit" -name model.cohort | wc -l)" "$(du -sh "$kit" | cut -f1)"
 if ((${#left_out[@]})); then
