@@ -41,7 +41,7 @@ test-gpu: build runner ## Runs every model on the GPU, or on DEVICE=gpu-sim; say
 	target/device-kit/run.sh $(DEVICE)
 
 bench: build ## Compares with PyTorch, switches each technique off; BENCH_ARGUMENTS=--quick takes two minutes
-	$(CARGO) build --release --package cohort-runtime --examples
+	$(CARGO) build --release --workspace --examples
 	bench/setup.sh
 	.venv/bin/python bench/run.py $(BENCH_ARGUMENTS)
 

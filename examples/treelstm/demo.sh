@@ -2,4 +2,6 @@
 # The sentiment demo; `make demo` builds the tools first.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-exec cargo run --release --quiet -p cohort-e2e --example sentiment
+# Of the whole workspace, so that what `make build` has built is not built again with other features.
+cargo build --release --quiet --workspace --example sentiment
+exec "${CARGO_TARGET_DIR:-target}/release/examples/sentiment"
