@@ -293,7 +293,7 @@ fn conversions() {
     ]);
 }
 
-/// Of the opcodes that the compiler writes, which a test of all examples compares with the list.
+/// Of the opcodes that the compiler writes for all examples, in every precision.
 #[test]
 fn each_opcode_that_is_written_has_a_case() {
     for cases in [integers, bits, comparisons, floats, conversions] {

@@ -94,7 +94,7 @@ impl Case {
     }
 }
 
-/// Of the opcodes that the compiler writes, which a test of all examples compares with the list.
+/// Of the opcodes that the compiler writes for all examples, in every precision.
 #[test]
 fn each_opcode_that_is_not_arithmetic_has_a_case() {
     let cases = [
