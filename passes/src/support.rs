@@ -6,5 +6,6 @@ pub mod dims;
 pub(crate) mod functions;
 pub mod ir;
 pub(crate) mod origins;
+pub(crate) mod products;
 pub mod symbols;
 pub mod waves;

@@ -400,6 +400,8 @@ impl Engine {
             // until this instance is done.
             Ok((arguments, bytes)) => unsafe {
                 let key = inputs.key(ticket.index);
+                let left = forks_left(machine, &self.common.pool, self.alive.len() + 1);
+                machine.recorder.set_forks_left(left);
                 instance.start(machine, key, arguments, bytes, &mut self.common)?;
             },
             Err(error) => instance.status = Status::Failed(error.clone()),
@@ -540,7 +542,10 @@ impl Engine {
         report.stats.suspensions += self.decisions.len() as u64;
         self.common.alignment.meet();
         let mut decisions = self.decisions.iter().copied();
+        let alive = self.alive.len();
         for instance in &mut self.alive {
+            let left = forks_left(machine, &self.common.pool, alive);
+            machine.recorder.set_forks_left(left);
             // SAFETY: it was started on this machine, with arguments that are still there.
             unsafe { instance.decide(machine, &mut decisions, &mut self.common)? };
         }
@@ -548,5 +553,13 @@ impl Engine {
         report.times.record += took;
         machine.executor.span(Span::Decide, begin, self.lap);
         Ok(())
+    }
+}
+
+/// How many strands may begin while so many instances are alive: see [`crate::threads::strands`].
+fn forks_left(machine: &Machine<'_>, pool: &StackPool, alive: usize) -> u64 {
+    match machine.executor.is_on_device() {
+        true => u64::MAX,
+        false => pool.forks_left(alive),
     }
 }

@@ -40,6 +40,7 @@ mod cached;
 mod calls;
 mod costs;
 mod draw;
+mod forks;
 mod ghosts;
 mod instances;
 mod making;
@@ -58,6 +59,7 @@ use cohort_abi::manifest::Manifest;
 
 pub use buckets::Buckets;
 use costs::KernelCalls;
+use forks::Forks;
 use ghosts::ragged_inputs;
 pub use making::Take;
 pub use marks::Marks;
@@ -116,6 +118,7 @@ pub struct Recorder {
     buckets: Buckets,
     /// Where in the log the entries of an instance begin.
     segments: Vec<usize>,
+    forks: Forks,
     /// By number, and then that of ghosts.
     kernels: Vec<KernelCalls>,
     /// One more than the flushes before this one and the times that shared calls were forgotten;
@@ -194,6 +197,7 @@ impl Recorder {
             log: Vec::new(),
             buckets: Buckets::new(numbering, call_buckets, is_alone),
             segments: Vec::new(),
+            forks: Forks::default(),
             kernels,
             epoch: 0,
             known_epoch: 0,

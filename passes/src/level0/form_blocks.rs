@@ -51,7 +51,6 @@ mod parts;
 mod wide;
 
 pub use dims::DIM;
-pub(crate) use parts::multiplies;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;

@@ -46,8 +46,6 @@ use melior::{
     },
 };
 
-use crate::level0::form_blocks::multiplies;
-use crate::level2::specialise_kernels::size;
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::functions::{change_type, erase_arguments, replace};
 use crate::support::ir::{
@@ -55,6 +53,7 @@ use crate::support::ir::{
     is_private, key, name_attribute, nested_ops, remove_attribute, replace_uses, set_attribute,
     strings, symbol_of, top_level,
 };
+use crate::support::products::{multiplies, size};
 use crate::support::symbols::Symbols;
 
 /// The pass `specialise-constructors`.

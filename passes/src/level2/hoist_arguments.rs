@@ -46,13 +46,14 @@ use melior::{
 
 use crate::level0::hoist_constants::rows::row_of;
 use crate::level2::accumulate_products::is_product;
-use crate::level2::specialise_kernels::{records_to_change, size};
+use crate::level2::specialise_kernels::records_to_change;
 use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::functions::{change_type, erase_arguments, replace};
 use crate::support::ir::{
     blocks_of, callee_of, clone_op, erase, functions_of, is_local, is_private, key, nested_ops,
     op_key, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
 };
+use crate::support::products::size;
 use crate::support::symbols::Symbols;
 use crate::support::waves::used_values;
 

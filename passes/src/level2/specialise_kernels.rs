@@ -66,7 +66,6 @@ use crate::support::ir::{
 use crate::support::origins::{Constant, Origin, Origins};
 use crate::support::symbols::{Symbols, records_by_kernel};
 use known::Products;
-pub use known::size;
 
 /// The pass `specialise-kernels`.
 pub const PASS: PassInfo = PassInfo {

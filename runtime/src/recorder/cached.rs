@@ -76,8 +76,9 @@ impl Recorder {
         self.shared_calls
     }
 
-    /// Sets what [`Recorder::shared_calls`] counts to zero.
+    /// Sets what [`Recorder::shared_calls`] and [`Recorder::forks`] count to zero.
     pub fn clear_counts(&mut self) {
         self.shared_calls = 0;
+        (self.forks.side_by_side, self.forks.in_turn) = (0, 0);
     }
 }

@@ -74,8 +74,12 @@ impl Recorder {
         index: i64,
     ) -> u32 {
         // SAFETY: the caller's promise.
-        let state = unsafe { &(*recorder).state };
+        let (state, forks) = unsafe { (&(*recorder).state, &mut (*recorder).forks) };
         if !state.may_fork {
+            return 0;
+        }
+        if forks.left == 0 {
+            forks.in_turn += 1;
             return 0;
         }
         // A place in this frame lies below all of the caller's, so there is no less left than that.

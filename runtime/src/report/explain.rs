@@ -21,7 +21,7 @@ use serde::Serialize;
 pub use survey::Survey;
 
 use crate::report::stats::{
-    BatchStats, Launches, Modes, RaggedWork, ScheduleReuse, SchedulerStats, Stats,
+    BatchStats, Launches, Modes, RaggedWork, ScheduleReuse, SchedulerStats, Stats, StrandStats,
 };
 
 /// What a run gained by batching, and what it lost.
@@ -52,6 +52,9 @@ pub struct Explanation {
     pub scheduler: Option<SchedulerStats>,
     /// How schedules were reused by the structure of instances, or why they were not.
     pub schedule_reuse: ScheduleReuse,
+    /// How many strands of instances waited side by side, and why not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strands: Option<StrandStats>,
     /// Why batches ended early, where they did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batches: Option<BatchStats>,
@@ -186,6 +189,7 @@ impl Explanation {
             kernel_seconds: seconds(nanoseconds as f64),
             scheduler: stats.scheduler.clone(),
             schedule_reuse: stats.schedule_reuse.clone(),
+            strands: stats.strands.clone(),
             batches: stats.batches.clone(),
             blocks: blocks.collect(),
             losses,

@@ -352,6 +352,17 @@ pub struct ScheduleReuse {
     pub unused: Option<&'static str>,
 }
 
+/// Strands of instances: parts that do not need each other and may wait.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StrandStats {
+    /// Those that waited beside others of their instance,
+    pub side_by_side: u64,
+    /// and those that ran in their turn, as enough waited already.
+    pub in_turn: u64,
+    /// What decides, in words.
+    pub why: String,
+}
+
 /// Batches that ended early, for their rows were enough.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BatchStats {
@@ -482,6 +493,9 @@ pub struct Stats {
     pub scheduler: Option<SchedulerStats>,
     /// How schedules were reused by the structure of instances.
     pub schedule_reuse: ScheduleReuse,
+    /// Of a program whose instances have strands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strands: Option<StrandStats>,
     /// Of a run that chose to end batches early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batches: Option<BatchStats>,

@@ -8,10 +8,11 @@ use crate::backward::Backward;
 use crate::call_cache::call_bytes;
 use crate::engine::Engine;
 use crate::report::stats::{
-    BatchStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, Times,
-    peak_memory_bytes,
+    BatchStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, StrandStats,
+    Times, peak_memory_bytes,
 };
 use crate::schedule::Policy;
+use crate::threads::strands::ENOUGH;
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {
@@ -94,6 +95,28 @@ impl Session {
         })
     }
 
+    /// How many strands waited side by side, where instances have some.
+    fn strand_stats(&self) -> Option<StrandStats> {
+        let (mut side_by_side, mut in_turn) = (0, 0);
+        for lane in self.lanes() {
+            let forks = lane.recorder.forks();
+            side_by_side += forks.side_by_side;
+            in_turn += forks.in_turn;
+        }
+        let all = side_by_side + in_turn;
+        (all > 0).then(|| StrandStats {
+            side_by_side,
+            in_turn,
+            why: match in_turn {
+                0 => format!("all {all} waited beside others of their instance"),
+                _ => format!(
+                    "{side_by_side} of {all} waited beside others of their instance, and the rest ran in their turn: \
+                     {ENOUGH} instances and strands that wait fill a flush"
+                ),
+            },
+        })
+    }
+
     /// How schedules were reused, or why they were not.
     fn schedule_reuse(&self) -> ScheduleReuse {
         let mut stats = ScheduleReuse::default();
@@ -164,6 +187,7 @@ impl Session {
         }
         stats.scheduler = self.scheduler_stats();
         stats.schedule_reuse = self.schedule_reuse();
+        stats.strands = self.strand_stats();
         stats.batches = self.batch_stats(stats);
         for lane in self.lanes() {
             stats.shared_calls += lane.recorder.shared_calls();

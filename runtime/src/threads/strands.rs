@@ -19,6 +19,12 @@
 //!
 //! Stacks come from a [`StackPool`] that all instances share, the last one used first. When it is empty, the
 //! caller runs the strand itself.
+//!
+//! So it does where [`ENOUGH`] instances and strands are there already. What waits with many others gains little: their
+//! rows fill the launches of a flush. But each stack that goes on is in the caches less often, the more there are. So a
+//! few instances wait side by side with all that they have, and where many are in flight, each runs its strands in
+//! their turn. An instance that is alone has as many as it likes, and so it is on a device, where a launch costs the
+//! same whatever its rows.
 
 use crate::error::Error;
 use crate::recorder::{Recorder, STRAND, State, StrandState};
@@ -29,6 +35,8 @@ use crate::io::shown::Shown;
 
 /// Each stack is two mappings of memory, of which a process has 65,530; instances need some as well.
 const MOST_FIBERS: usize = 1 << 13;
+/// As many instances and strands together fill the launches of a flush; more strands are not begun beside their callers.
+pub const ENOUGH: u64 = 64;
 /// A strand that took fewer steps made fewer calls, so its stack was not deep.
 const SHALLOW_STEPS: u64 = 1 << 8;
 /// The strand that an instance begins with.
@@ -40,6 +48,8 @@ pub struct StackPool {
     idle: Vec<Fiber>,
     /// How many it may still make.
     left: usize,
+    /// How many it gave and did not get back.
+    in_use: u64,
 }
 
 impl StackPool {
@@ -49,13 +59,31 @@ impl StackPool {
             stack_bytes,
             idle: Vec::new(),
             left: MOST_FIBERS / pools,
+            in_use: 0,
         }
     }
 
-    fn take(&mut self) -> Option<Fiber> {
-        if let Some(fiber) = self.idle.pop() {
-            return Some(fiber);
+    /// How many more strands may begin while so many instances are alive.
+    #[inline]
+    pub fn forks_left(&self, alive: usize) -> u64 {
+        match alive {
+            0 | 1 => u64::MAX,
+            _ => ENOUGH.saturating_sub(self.in_use + alive as u64),
         }
+    }
+
+    fn give(&mut self, fiber: Fiber) {
+        self.in_use -= 1;
+        self.idle.push(fiber);
+    }
+
+    fn take(&mut self) -> Option<Fiber> {
+        let fiber = self.idle.pop().or_else(|| self.make());
+        self.in_use += u64::from(fiber.is_some());
+        fiber
+    }
+
+    fn make(&mut self) -> Option<Fiber> {
         if self.left == 0 {
             return None;
         }
@@ -225,10 +253,12 @@ impl Strands {
         strand: Strand,
     ) -> Result<Signal, Error> {
         let Some(fiber) = pool.take() else {
+            recorder.strand_refused();
             // SAFETY: the caller's promise.
             return unsafe { self.fiber()?.resume(0) };
         };
         self.has_forked = true;
+        recorder.strand_began();
         let caller = self.running;
         self.ready.push((caller, 1));
         let state = recorder.state_mut();
@@ -294,6 +324,7 @@ impl Strands {
     /// Its caller is alive.
     pub unsafe fn end(&mut self, recorder: &mut Recorder, pool: &mut StackPool) {
         let ended = self.running;
+        recorder.strand_ended();
         let (caller, scope) = {
             let place = &self.places[ended as usize];
             (place.caller, place.scope)
@@ -309,7 +340,7 @@ impl Strands {
             if place.steps.saturating_sub(state.steps_left()) >= SHALLOW_STEPS {
                 fiber.trim();
             }
-            pool.idle.push(fiber);
+            pool.give(fiber);
         }
         self.free.push(ended);
         let freed = self.awaited.extract_if(.., |(strand, _)| *strand == ended);
@@ -365,7 +396,7 @@ impl Strands {
         for mut fiber in others.iter_mut().filter_map(|place| place.fiber.take()) {
             fiber.abandon();
             fiber.trim();
-            pool.idle.push(fiber);
+            pool.give(fiber);
         }
         first[0].joins = std::ptr::null_mut();
         first[0].state = StrandState::default();

@@ -116,3 +116,22 @@ fn strands_that_wait_for_others_change_no_bit() {
         }
     }
 }
+
+#[test]
+fn where_enough_wait_strands_run_in_their_turn() {
+    let input = lines(20..120);
+    let run = |batch| {
+        let (output, stats) = run(&mut session(batch, 1), &input);
+        let strands = stats.strands.unwrap();
+        (output, strands.side_by_side, strands.in_turn, strands.why)
+    };
+    // Of four strands the caller runs the last one itself.
+    let (reference, side_by_side, in_turn, why) = run(Batch::Count(1));
+    assert_eq!((side_by_side, in_turn), (300, 0), "{why}");
+    for batch in [Batch::All, Batch::InFlight(80)] {
+        let (output, side_by_side, in_turn, why) = run(batch);
+        assert_eq!(output, reference, "{batch:?}");
+        assert_eq!(side_by_side + in_turn, 300);
+        assert!(in_turn > 150, "{why}");
+    }
+}

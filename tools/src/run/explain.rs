@@ -121,6 +121,9 @@ fn summary(explanation: &Explanation) -> String {
             percent(reuse.hit_rate)
         ),
     };
+    if let Some(strands) = &explanation.strands {
+        let _ = writeln!(text, "strands: {}", strands.why);
+    }
     if let Some(batches) = &explanation.batches {
         let _ = writeln!(text, "batches: {}", batches.why);
     }

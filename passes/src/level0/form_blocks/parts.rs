@@ -19,6 +19,7 @@ use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::Operat
 
 use crate::support::dim_equality::{DimEquality, Kind, Length, loops_of, reassociation};
 use crate::support::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
+use crate::support::products::multiplies;
 use crate::support::waves::{Role, is_dear, is_view, role, used_values};
 
 /// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
@@ -140,22 +141,6 @@ fn concatenates(operation: OperationRef<'_, '_>) -> bool {
 /// Whether an operation is too dear to be done more than once.
 fn is_product(operation: OperationRef<'_, '_>) -> bool {
     is_dear(operation) && !Op::LinalgGeneric.is(operation)
-}
-
-/// Whether an operation multiplies vectors or matrices.
-pub(crate) fn multiplies(operation: OperationRef<'_, '_>) -> bool {
-    matches!(
-        Op::of(operation),
-        Some(
-            Op::LinalgMatmul
-                | Op::LinalgMatvec
-                | Op::LinalgVecmat
-                | Op::LinalgBatchMatmul
-                | Op::LinalgBatchMatvec
-                | Op::LinalgBatchVecmat
-                | Op::LinalgDot
-        )
-    )
 }
 
 /// The operations of a group by number, with who uses whom.

@@ -12,6 +12,7 @@ use crate::level0::hoist_constants::rows::keeps_rows;
 use crate::level2::accumulate_products::{is_product, is_zero};
 use crate::support::ir::{TensorType, key, splat_of};
 use crate::support::origins::Constant;
+use crate::support::products::size;
 
 /// A product of a kernel.
 pub struct Product<'c> {
@@ -142,15 +143,6 @@ fn made<'c>(
         .flat_map(|made| made.of.iter().copied())
         .collect();
     Some(Made { of, zero })
-}
-
-/// Multiplications for a row of a product.
-pub fn size(product: OperationRef<'_, '_>) -> u64 {
-    let left = TensorType::of_value(operands_of(product)[0]);
-    let contracted = left.and_then(|left| left.shape.last().copied().flatten());
-    let result = TensorType::of_value(result_of(product, 0));
-    let elements = result.map_or(1, |ty| ty.shape.into_iter().flatten().product());
-    contracted.unwrap_or(1) * elements
 }
 
 /// Whether a constant is +0 throughout.

@@ -1,0 +1,43 @@
+//! How many strands begin beside their caller, and how many in their turn.
+
+use super::Recorder;
+
+/// Counts of strands; see [`crate::threads::strands`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forks {
+    /// How many more may begin before some have ended.
+    pub(super) left: u64,
+    /// Those that began beside their caller,
+    pub side_by_side: u64,
+    /// and those that their caller ran itself, as enough waited already or there was no stack.
+    pub in_turn: u64,
+}
+
+impl Recorder {
+    /// From now on so many strands may begin before some have ended.
+    #[inline]
+    pub fn set_forks_left(&mut self, left: u64) {
+        self.forks.left = left;
+    }
+
+    /// A strand began beside its caller.
+    pub fn strand_began(&mut self) {
+        self.forks.left = self.forks.left.saturating_sub(1);
+        self.forks.side_by_side += 1;
+    }
+
+    /// There was no stack for a strand.
+    pub fn strand_refused(&mut self) {
+        self.forks.in_turn += 1;
+    }
+
+    /// A strand that began beside its caller has ended.
+    pub fn strand_ended(&mut self) {
+        self.forks.left = self.forks.left.saturating_add(1);
+    }
+
+    /// Strands since [`Recorder::clear_counts`].
+    pub fn forks(&self) -> Forks {
+        self.forks
+    }
+}
