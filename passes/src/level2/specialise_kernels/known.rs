@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use cohort_dialects::builder::{
-    Op, Val, arguments_of, operands_of, operations_of, result_of, results_of,
-};
+use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of, results_of};
 use melior::ir::{BlockRef, OperationRef, Type, ValueLike, attribute::FloatAttribute};
 
 use super::{Known, Row};
