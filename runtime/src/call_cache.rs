@@ -101,6 +101,11 @@ impl CachedCalls {
         (self.computed as u32, &self.rows[self.computed..])
     }
 
+    /// Whether there are no calls, computed or not.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Calls that are computed.
     pub fn computed(&self) -> usize {
         self.computed

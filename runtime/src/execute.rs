@@ -391,7 +391,7 @@ impl Executor {
     /// the clock again.
     pub fn flush(
         &mut self,
-        recorder: &Recorder,
+        recorder: &mut Recorder,
         generation: &mut Generation,
         begin: Instant,
         end: Option<Instant>,
@@ -409,24 +409,20 @@ impl Executor {
 
     fn compute(
         &mut self,
-        recorder: &Recorder,
+        recorder: &mut Recorder,
         generation: &mut Generation,
         mut begin: Instant,
         end: Option<Instant>,
     ) -> Result<Instant, Error> {
-        if self.reads_calls() && recorder.replayed().len() > 0 {
-            return Err(Error::Internal("calls that are not in the log".to_owned()));
-        }
         generation
             .buckets
             .extend_from_slice(recorder.buckets().pending());
         self.collect(recorder);
-        let recorded = Recorded {
-            log: recorder.log(),
-            forms: &self.forms,
-            ghosts: &self.ghosts,
-            segments: recorder.segments(),
-        };
+        if recorder.replayed().len() > 0 && self.reads_calls(recorder) {
+            recorder.write_out();
+        }
+        let recorder = &*recorder;
+        let recorded = recorded(recorder, &self.forms, &self.ghosts);
         if let Some(survey) = &mut self.survey {
             // Looking costs nothing that counts.
             let before = begin.elapsed();
@@ -583,5 +579,21 @@ impl Executor {
                 .map(|inspector| inspector as _),
         };
         flush.run(begin, &mut self.buffers, &mut self.launches)
+    }
+}
+
+/// What a scheduler looks at.
+fn recorded<'a>(
+    recorder: &'a Recorder,
+    forms: &'a [CallForm],
+    ghosts: &'a [Ready],
+) -> Recorded<'a> {
+    Recorded {
+        log: recorder.log(),
+        forms,
+        ghosts,
+        segments: recorder.segments(),
+        has_gaps: recorder.has_gaps(),
+        has_cached: recorder.has_cached(),
     }
 }

@@ -119,6 +119,8 @@ pub struct Recorder {
     /// Where in the log the entries of an instance begin.
     segments: Vec<usize>,
     forks: Forks,
+    /// Whether some instance began deeper than others since the last flush.
+    has_gaps: bool,
     /// By number, and then that of ghosts.
     kernels: Vec<KernelCalls>,
     /// One more than the flushes before this one and the times that shared calls were forgotten;
@@ -197,6 +199,7 @@ impl Recorder {
             log: Vec::new(),
             buckets: Buckets::new(numbering, call_buckets, is_alone),
             segments: Vec::new(),
+            has_gaps: false,
             forks: Forks::default(),
             kernels,
             epoch: 0,
@@ -262,6 +265,7 @@ impl Recorder {
         self.log.clear();
         self.replayed.clear();
         self.segments.clear();
+        self.has_gaps = false;
         self.cached_flushed();
         self.epoch += 1;
         self.pending_bytes = 0;
@@ -322,6 +326,11 @@ impl Recorder {
     /// Where in the log the entries of an instance begin, in order.
     pub fn segments(&self) -> &[usize] {
         &self.segments
+    }
+
+    /// Whether a call since the last flush may lie deeper than its operands ask for: [`Recorder::set_floor`].
+    pub fn has_gaps(&self) -> bool {
+        self.has_gaps
     }
 
     /// The buckets of the batch.

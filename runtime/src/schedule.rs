@@ -103,6 +103,10 @@ pub struct Recorded<'a> {
     pub ghosts: &'a [Ready],
     /// Where in the log the entries of an instance begin, in order.
     pub segments: &'a [usize],
+    /// Whether a call may lie deeper than its operands ask for: an instance began deeper than others.
+    pub has_gaps: bool,
+    /// Whether calls of the first depth of the first phase may be cached, and not among these.
+    pub has_cached: bool,
 }
 
 /// A policy. Every order that it gives must put a call after all those that it reads, and after
@@ -112,8 +116,9 @@ pub trait Scheduler {
     /// given another one.
     fn schedule(&mut self, recorded: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups);
 
-    /// Whether it looks at the log when it schedules the next flush.
-    fn reads_calls(&self) -> bool {
+    /// Whether it looks at the log when it schedules the next flush, which has these buckets. The log may lack calls
+    /// as long as it was not asked.
+    fn reads_calls(&mut self, _recorded: Recorded<'_>, _buckets: &[Ready]) -> bool {
         true
     }
 
@@ -141,7 +146,7 @@ impl Scheduler for DepthScheduler {
         groups.of_buckets(buckets);
     }
 
-    fn reads_calls(&self) -> bool {
+    fn reads_calls(&mut self, _: Recorded<'_>, _: &[Ready]) -> bool {
         false
     }
 }
@@ -170,10 +175,17 @@ struct Grouped<P> {
 
 impl<P: Grouping> Scheduler for Grouped<P> {
     fn schedule(&mut self, recorded: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups) {
-        match self.units.find(recorded, buckets) {
-            true => self.policy.run(&self.units, buckets, groups),
-            false => DepthScheduler.schedule(recorded, buckets, groups),
+        if self.units.find(recorded, buckets) {
+            self.policy.run(&self.units, buckets, groups);
+            if groups.launches.len() < buckets.len() {
+                return;
+            }
         }
+        DepthScheduler.schedule(recorded, buckets, groups);
+    }
+
+    fn reads_calls(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) -> bool {
+        self.units.open_kinds(recorded, buckets) > 0
     }
 }
 

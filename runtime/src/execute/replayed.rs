@@ -6,9 +6,9 @@
 use cohort_abi::Handle;
 use cohort_abi::manifest::Operand;
 
-use super::Executor;
 use super::launch::Placed;
-use crate::recorder::{Calls, Form, Part, Run, follow};
+use super::{Executor, recorded};
+use crate::recorder::{Calls, Form, Part, Recorder, Run, follow};
 
 /// A row beyond those of any row pool, and still is with an offset added.
 const BEYOND: u32 = 1 << 31;
@@ -89,9 +89,12 @@ impl Target {
 }
 
 impl Executor {
-    /// Whether calls are looked at one by one before kernels run: then all must be in the log.
-    pub fn reads_calls(&self) -> bool {
-        self.has_ragged || self.survey.is_some() || self.is_padded() || self.scheduler.reads_calls()
+    /// Whether calls of the flush at hand are looked at one by one before kernels run: then all must be in the log.
+    pub(super) fn reads_calls(&mut self, recorder: &Recorder) -> bool {
+        self.has_ragged || self.survey.is_some() || self.is_padded() || {
+            let recorded = recorded(recorder, &self.forms, &self.ghosts);
+            self.scheduler.reads_calls(recorded, &self.ready)
+        }
     }
 
     /// Writes the index lists of calls; whether all rows are there.

@@ -53,6 +53,15 @@ impl Recorder {
         })
     }
 
+    /// Whether a call may read a cached one, which is in no bucket of the flush.
+    pub fn has_cached(&self) -> bool {
+        let mut shared = self
+            .kernels
+            .iter()
+            .filter_map(|calls| calls.shared.as_ref());
+        shared.any(|shared| !shared.cached.is_empty())
+    }
+
     /// Takes all cached calls back but the first `count` of those that are not computed.
     pub(super) fn take_back_cached(&mut self, count: usize) {
         for kernel in self.new_cached.drain(count..).rev() {

@@ -95,6 +95,7 @@ impl Recorder {
     /// depth, which shifts them against those of other instances and changes nothing else.
     pub fn set_floor(&mut self, depth: u32) {
         self.state.floor = self.phase_key() + u64::from(depth);
+        self.has_gaps |= depth > 0;
     }
 
     /// How many levels above the floor the bucket is, if it is pending and in the phase in which

@@ -39,8 +39,8 @@ impl Scheduler for Auto {
         };
     }
 
-    fn reads_calls(&self) -> bool {
-        self.chooser.next() == Arm::Lookahead
+    fn reads_calls(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) -> bool {
+        self.chooser.next() == Arm::Lookahead && self.lookahead.reads_calls(recorded, buckets)
     }
 
     fn took(&mut self, took: Duration) {

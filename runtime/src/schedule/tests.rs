@@ -14,6 +14,7 @@ struct Log {
     /// Of each call: kernel, phase and the calls that it reads.
     calls: Vec<(u32, u32, Vec<usize>)>,
     handles: Vec<(u64, u32)>,
+    has_gaps: bool,
 }
 
 const KERNELS: usize = 4;
@@ -92,6 +93,8 @@ impl Log {
             forms: &forms,
             ghosts: &ghosts,
             segments: &self.segments,
+            has_gaps: self.has_gaps,
+            has_cached: false,
         };
         let mut groups = Groups::default();
         (policy.scheduler()).schedule(recorded, &mut buckets, &mut groups);
@@ -207,6 +210,8 @@ fn phase_comes_before_depth_before_kernel() {
         forms: &[],
         ghosts: &[],
         segments: &[],
+        has_gaps: false,
+        has_cached: true,
     };
     let mut groups = Groups::default();
     DepthScheduler.schedule(recorded, &mut buckets, &mut groups);
@@ -268,6 +273,8 @@ fn no_policy_does_with_fewer_launches_than_the_bound() {
             forms: &forms,
             ghosts: &ghosts,
             segments: &log.segments,
+            has_gaps: false,
+            has_cached: true,
         };
         graph.build(recorded, &buckets);
         let bound = graph.fewest_launches().unwrap();
@@ -301,6 +308,8 @@ fn the_fewest_launches_are_those_of_no_phases() {
         forms: &vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS],
         ghosts: &[],
         segments: &log.segments,
+        has_gaps: false,
+        has_cached: true,
     };
     graph.build(recorded, &log.buckets);
     assert_eq!(graph.fewest_launches(), Some(vec![(0, 2), (1, 1)]));
@@ -350,6 +359,8 @@ fn calls_that_wait_for_the_same_are_one_unit() {
         forms: &forms,
         ghosts: &[],
         segments: &log.segments,
+        has_gaps: false,
+        has_cached: true,
     };
     let mut units = units::Units::default();
     assert!(units.find(recorded, &log.buckets));
@@ -373,6 +384,8 @@ fn where_no_launch_can_be_saved_buckets_are_launches() {
         forms: &forms,
         ghosts: &[],
         segments: &log.segments,
+        has_gaps: false,
+        has_cached: true,
     };
     for policy in [Policy::Agenda, Policy::Lookahead] {
         let mut buckets = log.buckets.clone();
@@ -382,6 +395,93 @@ fn where_no_launch_can_be_saved_buckets_are_launches() {
         DepthScheduler.schedule(recorded, &mut log.buckets.clone(), &mut by_depth);
         assert_eq!(groups, by_depth, "{policy:?}");
     }
+}
+
+/// What a call waits for goes down depth by depth, so a kind that is alone there has no fewer launches.
+#[test]
+fn where_kinds_are_alone_no_call_is_looked_at() {
+    let forms = vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS];
+    let reads_calls = |log: &Log| {
+        let (ghosts, buckets): (Vec<Ready>, Vec<Ready>) =
+            log.buckets.iter().partition(|ready| ready.kernel == GHOST);
+        let recorded = Recorded {
+            log: &[],
+            forms: &forms,
+            ghosts: &ghosts,
+            segments: &log.segments,
+            has_gaps: log.has_gaps,
+            has_cached: true,
+        };
+        let of = |policy: Policy| policy.scheduler().reads_calls(recorded, &buckets);
+        assert_eq!(of(Policy::Agenda), of(Policy::Lookahead));
+        of(Policy::Lookahead)
+    };
+    let mut log = Log::default();
+    for length in [3, 6, 4] {
+        log.begin_instance();
+        let mut last = log.call(3, 0, &[]);
+        for turn in 1..length {
+            last = log.call(turn % 2, 0, &[last]);
+        }
+    }
+    assert!(!reads_calls(&log));
+    log.has_gaps = true;
+    assert!(reads_calls(&log));
+    log.has_gaps = false;
+    // Where a kind is deepest another one is in nobody's way, and above it may be.
+    log.begin_instance();
+    let last = log.calls.len() - 1;
+    log.call(2, 0, &[last]);
+    assert!(!reads_calls(&log));
+    log.call(2, 0, &[0]);
+    assert!(reads_calls(&log));
+    // A ghost's depth says nothing of the calls above it.
+    let mut log = Log::default();
+    log.begin_instance();
+    let first = log.call(0, 0, &[]);
+    let second = log.call(0, 0, &[first]);
+    assert!(reads_calls(&log), "a cached call may be at the first depth");
+    let third = log.call(1, 0, &[second]);
+    log.ghost(third);
+    log.call(1, 0, &[third]);
+    assert!(reads_calls(&log));
+}
+
+/// As many launches as where each call is looked at.
+#[test]
+fn kinds_that_are_alone_have_no_fewer_launches() {
+    let mut alone = 0;
+    for seed in 0..300 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut log = Log::default();
+        for _ in 0..rng.usize(1..6) {
+            log.begin_instance();
+            let (mut last, mut phase) = (log.call(rng.u32(0..2), 0, &[]), 0);
+            for turn in 0..rng.u32(0..8) {
+                phase += u32::from(rng.u32(0..8) == 0);
+                let kernel = match rng.u32(0..12) {
+                    0 => 3,
+                    _ => turn % 3,
+                };
+                last = log.call(kernel, phase, &[last]);
+                if rng.u32(0..40) == 0 {
+                    log.ghost(last);
+                }
+            }
+        }
+        for policy in [Policy::Agenda, Policy::Lookahead] {
+            log.has_gaps = true;
+            let launches = log.schedule(policy).len();
+            log.has_gaps = false;
+            assert_eq!(
+                log.schedule(policy).len(),
+                launches,
+                "{policy:?}, seed {seed}"
+            );
+        }
+        alone += usize::from(log.schedule(Policy::Lookahead).len() == log.buckets.len());
+    }
+    assert!(alone > 30, "{alone}");
 }
 
 /// A bucket that is taken apart keeps its calls where they are.

@@ -9,13 +9,15 @@
 //! is the number of calls of its kind on the longest way to it, itself included. A kind needs as many
 //! launches as its highest rank. By depth it has as many as it has buckets, so where some unit's rank is
 //! that number, no order does with fewer; where this is so of all kinds, the search is over, most often
-//! long before the last call.
+//! long before the last call. Often no call needs to be looked at for that: what a call waits for goes down
+//! depth by depth, so a kind that is alone at each depth above its deepest has that rank. The search is given
+//! up, too, where units are many for each launch that may be saved: then most calls are units by themselves,
+//! and to search costs more than it may save.
 
 use cohort_abi::Handle;
 
 use super::{Ready, Recorded};
 use crate::program::call_form::CallForm;
-use crate::program::log::Entries;
 use crate::program::slot::Slot;
 
 /// No call of the flush: computed before it, or a source. And no unit.
@@ -25,6 +27,12 @@ pub const NONE: u32 = u32::MAX;
 const IS_MAPPED: u32 = 1 << 31;
 /// As many units of a bucket are compared with a call before it is one by itself.
 const MOST_COMPARED: usize = 4;
+/// Calls with as many handles or fewer are gone over in a loop of their own.
+const FEW: usize = 16;
+/// So many units are searched whatever it saves;
+const FEWEST_UNITS: usize = 256;
+/// and so many for each launch that may be saved. A launch costs about what the search costs for that many.
+const UNITS_A_LAUNCH: usize = 8;
 /// Numbers on the longest ways that are kept at most.
 const MOST_CELLS: usize = 1 << 24;
 
@@ -46,6 +54,9 @@ pub struct Kind {
     /// of the first rank.
     column: u32,
     highest: u32,
+    /// The slots with handles of its calls, where each has the same: where they begin, and how many there are.
+    /// [`NONE`] where the form of the kernel's calls says.
+    handles: (u32, u32),
 }
 
 /// Calls of a bucket that read the same units.
@@ -61,8 +72,11 @@ pub struct Unit {
     pub before: u32,
 }
 
-/// What is known of a bucket by its number.
+/// What is known of a bucket by its number, on a line of a cache: most calls need nothing else.
+///
+/// It is read number by number and never whole: a processor waits for what was written by smaller parts.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Entry {
     /// The number of its first call, or, with [`IS_MAPPED`], of its first row in `mapped`.
     first: u32,
@@ -74,6 +88,14 @@ struct Entry {
     rows: u32,
     /// The place in the list of buckets, or [`NONE`] of a bucket of ghosts.
     index: u32,
+    /// How long the entries of its calls are behind the bucket, where all are ordinary calls of the same length; [`NONE`]
+    /// where the form of the kernel's calls says.
+    length: u32,
+    /// As of [`Kind`]. Nothing of the flush lies before the first depth, so nobody needs to look there.
+    handles: (u32, u32),
+    /// As of [`Bucket`], and where the inputs of that unit begin and end.
+    last: u32,
+    inputs: (u32, u32),
 }
 
 const NO_ENTRY: Entry = Entry {
@@ -82,6 +104,10 @@ const NO_ENTRY: Entry = Entry {
     calls: 0,
     rows: 0,
     index: NONE,
+    length: NONE,
+    handles: (0, 0),
+    last: NONE,
+    inputs: (0, NONE),
 };
 
 /// What is known of a bucket by its place in the list.
@@ -120,24 +146,80 @@ pub struct Units {
     has_ranks: bool,
     /// The places of buckets in order of their kinds.
     sorted: Vec<u32>,
-    /// The units that the call at hand reads.
+    /// By depth, how many buckets of the phase at hand there are.
+    depths: Vec<u32>,
+    /// The slots with handles of the calls of kinds.
+    handles: Vec<u32>,
+    /// The units that the call at hand reads, where these may be many.
     read: Vec<u32>,
+    /// How many launches an order may save at most, as far as is known.
+    savable: u32,
 }
 
 impl Units {
-    /// Finds the units of all calls; or does not, where no order has fewer launches than that of depth.
+    /// Finds the units of all calls; or does not, where no order has fewer launches than that of depth, or none has so
+    /// much fewer that it is worth a search.
     /// `buckets` are those of calls, without the ghosts'.
     pub fn find(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) -> bool {
-        let open = self.list_kinds(buckets);
-        if open == 0 {
+        if self.open_kinds(recorded, buckets) == 0 {
             return false;
         }
         self.enter(recorded, buckets);
-        let is_complete = self.read_log(recorded, buckets, open);
+        let is_complete = self.read_log(recorded, buckets);
         for ready in buckets.iter().chain(recorded.ghosts) {
             self.is_of_flush[ready.bucket as usize / 64] = 0;
         }
         is_complete
+    }
+
+    /// Makes the kinds; gives how many there are of which some order may have fewer launches than that of depth, as far
+    /// as their buckets tell.
+    pub fn open_kinds(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) -> usize {
+        let open = self.list_kinds(buckets);
+        let is_ragged = |kind: &Kind| recorded.forms[kind.kernel as usize].is_ragged;
+        // A ghost is deeper than what it names, and the depth of a ragged call may be that of an operand without rows.
+        if open == 0
+            || recorded.has_gaps
+            || !recorded.ghosts.is_empty()
+            || self.kinds.iter().any(is_ragged)
+        {
+            return open;
+        }
+        open - self.close_kinds(buckets, recorded.has_cached)
+    }
+
+    /// Finds the kinds that are alone at each depth above their deepest, where each call reads one of the depth before
+    /// its own; gives how many of those with several buckets are.
+    fn close_kinds(&mut self, buckets: &[Ready], has_cached: bool) -> usize {
+        let (mut closed, mut begin) = (0, 0);
+        for of_phase in self.kinds.chunk_by_mut(|a, b| a.phase == b.phase) {
+            let count: usize = of_phase.iter().map(|kind| kind.buckets as usize).sum();
+            let sorted = &self.sorted[begin..begin + count];
+            begin += count;
+            let depth = |index: &u32| buckets[*index as usize].depth as usize;
+            self.depths.clear();
+            let deepest = sorted.iter().map(depth).max().unwrap_or(0);
+            self.depths.resize(deepest + 1, 0);
+            sorted
+                .iter()
+                .for_each(|index| self.depths[depth(index)] += 1);
+            if has_cached && of_phase[0].phase == 0 {
+                // One more at the first depth.
+                (self.depths.get_mut(1).into_iter()).for_each(|first| *first += 1);
+            }
+            let mut first = 0;
+            for kind in of_phase {
+                let own = &sorted[first..first + kind.buckets as usize];
+                first += own.len();
+                let shared = own.iter().filter(|index| self.depths[depth(index)] > 1);
+                let deepest = own.iter().map(depth).max();
+                if own.len() > 1 && shared.map(depth).all(|depth| Some(depth) == deepest) {
+                    kind.highest = kind.buckets;
+                    closed += 1;
+                }
+            }
+        }
+        closed
     }
 
     /// How many units.
@@ -186,6 +268,7 @@ impl Units {
                     depths,
                     column: NONE,
                     highest: 0,
+                    handles: (0, NONE),
                 }),
             }
         }
@@ -212,10 +295,17 @@ impl Units {
                 self.buckets[*index as usize].kind = kind.first_bucket;
             }
         }
+        self.handles.clear();
+        for kind in &mut self.kinds {
+            if let Some(handles) = &recorded.forms[kind.kernel as usize].handles {
+                kind.handles = (self.handles.len() as u32, handles.len() as u32);
+                self.handles.extend(handles.iter().map(|slot| *slot as u32));
+            }
+        }
         self.kinds.sort_unstable_by(by_average_depth);
         self.sorted.clear();
         self.sorted.resize(self.kinds.len(), 0);
-        (self.columns, self.has_ranks) = (0, true);
+        (self.columns, self.has_ranks, self.savable) = (0, true, 0);
         let mut before = 0;
         for (number, kind) in self.kinds.iter_mut().enumerate() {
             self.sorted[kind.first_bucket as usize] = number as u32;
@@ -224,34 +314,49 @@ impl Units {
             if kind.buckets > 1 {
                 kind.column = self.columns as u32;
                 self.columns += 1;
+                self.savable += kind.buckets - kind.highest.max(1);
             }
         }
         let mut calls = 0;
         for (index, (ready, bucket)) in buckets.iter().zip(&mut self.buckets).enumerate() {
             bucket.kind = self.sorted[bucket.kind as usize];
             bucket.first_call = calls;
-            let is_ragged = recorded.forms[ready.kernel as usize].is_ragged;
-            let first = match is_ragged {
-                false => calls,
-                true => map(&mut self.mapped, ready.rows),
+            let form = &recorded.forms[ready.kernel as usize];
+            let entry = Entry {
+                first: match form.is_ragged {
+                    false => calls,
+                    true => map(&mut self.mapped, ready.rows),
+                },
+                index: index as u32,
+                length: match form.handles {
+                    Some(_) => form.slots.len() as u32,
+                    None => NONE,
+                },
+                handles: match (ready.phase, ready.depth) {
+                    (0, 1) => (0, 0),
+                    _ => self.kinds[bucket.kind as usize].handles,
+                },
+                ..NO_ENTRY
             };
             enter(
                 &mut self.entries,
                 &mut self.is_of_flush,
                 ready.bucket,
-                first,
-                index as u32,
+                entry,
             );
             calls += ready.calls;
         }
         for ghost in recorded.ghosts {
-            let first = map(&mut self.mapped, ghost.rows);
+            let entry = Entry {
+                first: map(&mut self.mapped, ghost.rows),
+                length: 1,
+                ..NO_ENTRY
+            };
             enter(
                 &mut self.entries,
                 &mut self.is_of_flush,
                 ghost.bucket,
-                first,
-                NONE,
+                entry,
             );
         }
         if self.unit_of.len() < calls as usize {
@@ -259,103 +364,128 @@ impl Units {
         }
     }
 
-    /// Goes over the calls until nothing more can be gained; whether all are units then.
-    fn read_log(&mut self, recorded: Recorded<'_>, buckets: &[Ready], mut open: usize) -> bool {
-        let mut calls = Entries::of(recorded.log);
-        while let Some(call) = calls.next(|number| {
-            let ready = buckets.get(self.entries[number].index as usize)?;
-            Some(&recorded.forms[ready.kernel as usize])
-        }) {
-            let (number, slots) = (call.bucket, call.slots);
-            let entry = self.entries[number];
-            let Some(form) = call.kernel else {
-                let row = (entry.first & !IS_MAPPED) + entry.rows;
-                self.mapped[row as usize] = self.unit_at(slots[0]);
-                self.entries[number].rows += 1;
+    /// Goes over the calls until nothing more can be gained, or too little; whether all are units then.
+    fn read_log(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) -> bool {
+        let form_of = |index: u32| &recorded.forms[buckets[index as usize].kernel as usize];
+        let mut read = std::mem::take(&mut self.read);
+        let mut log = recorded.log;
+        let mut is_complete = true;
+        while let Some((number, rest)) = log.split_first() {
+            let number = *number as usize;
+            let entry = &self.entries[number];
+            // Where the next entry is hangs on as few loads as can be: the processor goes ahead to it.
+            let (call, rest) = rest.split_at(match entry.length {
+                NONE => form_of(entry.index).entry_length(rest),
+                length => length as usize,
+            });
+            log = rest;
+            if entry.index == NONE {
+                self.name(number, call[0]);
                 continue;
+            }
+            let mut few = [NONE; FEW];
+            let inputs = match entry.handles.1 as usize {
+                0..=FEW => {
+                    let count = self.few_inputs(entry.handles, call, &mut few);
+                    &few[..count]
+                }
+                _ => {
+                    self.all_inputs(form_of(entry.index), call, &mut read);
+                    &read[..]
+                }
             };
-            let ready = &buckets[entry.index as usize];
-            let bucket = self.buckets[entry.index as usize];
-            // Nothing of the flush lies before the first depth, so nobody needs to look.
-            let is_first = (ready.phase, ready.depth) == (0, 1) && bucket.last != NONE;
-            let unit = match is_first || self.reads_the_same(bucket.last, form, slots) {
-                true => bucket.last,
-                false => {
-                    self.note_inputs(form, slots);
-                    match self.same_unit(bucket) {
-                        Some(unit) => unit,
-                        None => {
-                            open -= usize::from(self.add_unit(entry.index as usize));
-                            if open == 0 {
-                                return false;
-                            }
-                            self.units.len() as u32 - 1
+            let (begin, end) = entry.inputs;
+            let of_last = self.inputs.get(begin as usize..end as usize);
+            let unit = match of_last.is_some_and(|of_last| are_equal(of_last, inputs)) {
+                true => entry.last,
+                false => match self.same_unit(entry.last, inputs) {
+                    Some(unit) => unit,
+                    None => {
+                        self.add_unit(number, inputs);
+                        if self.is_worth_nothing() {
+                            is_complete = false;
+                            break;
                         }
+                        self.entries[number].last
                     }
-                }
+                },
             };
-            let seen = &mut self.entries[number];
-            seen.calls += 1;
-            if entry.calls == 0 && entry.first & IS_MAPPED == 0 {
-                seen.only = unit;
-            } else if entry.only != unit {
-                // What is known of all its calls so far is known of each from now on.
-                let first = bucket.first_call as usize;
-                let end = first + entry.calls as usize;
-                if entry.only != NONE {
-                    self.unit_of[first..end].fill(entry.only);
-                    seen.only = NONE;
-                }
-                self.unit_of[end] = unit;
+            let entry = &mut self.entries[number];
+            entry.calls += 1;
+            if entry.only == unit {
+                continue;
             }
-            if form.is_ragged {
-                let rows = form.rows(slots) as u32;
+            if entry.first & IS_MAPPED != 0 {
+                let rows = form_of(entry.index).rows(call) as u32;
                 let first = ((entry.first & !IS_MAPPED) + entry.rows) as usize;
+                entry.rows += rows;
                 self.mapped[first..first + rows as usize].fill(unit);
-                seen.rows += rows;
             }
+            self.part(number, unit);
         }
-        true
+        self.read = read;
+        is_complete
     }
 
-    /// Whether a call reads what the unit does. May say no where it does.
-    #[inline]
-    fn reads_the_same(&self, unit: u32, form: &CallForm, entry: &[u64]) -> bool {
-        let (Some(unit), Some(handles)) = (self.units.get(unit as usize), &form.handles) else {
-            return false;
-        };
-        let (mut next, end) = unit.inputs;
-        for slot in handles {
-            let read = self.unit_at(entry[*slot]);
-            if read != NONE {
-                if next == end || self.inputs[next as usize] != read {
-                    return false;
-                }
-                next += 1;
-            }
-        }
-        next == end
+    /// Whether no launch can be saved any more, or so few that a search among so many units is not worth them.
+    fn is_worth_nothing(&self) -> bool {
+        let most = FEWEST_UNITS.max(UNITS_A_LAUNCH * self.savable as usize);
+        self.savable == 0 || self.units.len() > most
     }
 
-    /// Notes the units that a call reads.
-    fn note_inputs(&mut self, form: &CallForm, entry: &[u64]) {
-        self.read.clear();
+    /// The next row of a bucket of ghosts has the unit of what it is a name of.
+    fn name(&mut self, number: usize, of: u64) {
+        let unit = self.unit_at(of);
+        let entry = &mut self.entries[number];
+        let row = (entry.first & !IS_MAPPED) + entry.rows;
+        entry.rows += 1;
+        self.mapped[row as usize] = unit;
+    }
+
+    /// The last call of a bucket is not of the unit that all before it are of.
+    fn part(&mut self, number: usize, unit: u32) {
+        let entry = &mut self.entries[number];
+        if entry.calls == 1 && entry.first & IS_MAPPED == 0 {
+            entry.only = unit;
+            return;
+        }
+        let first = self.buckets[entry.index as usize].first_call as usize;
+        let end = first + entry.calls as usize - 1;
+        // What is known of all its calls so far is known of each from now on.
+        if entry.only != NONE {
+            self.unit_of[first..end].fill(entry.only);
+            entry.only = NONE;
+        }
+        self.unit_of[end] = unit;
+    }
+
+    /// The units that a call reads which has handles in these slots; gives how many.
+    #[inline(always)]
+    fn few_inputs(&self, (first, count): (u32, u32), call: &[u64], read: &mut [u32; FEW]) -> usize {
+        let slots = &self.handles[first as usize..(first + count) as usize];
+        let mut next = 0;
+        for slot in slots {
+            // Which operands are of the flush changes from call to call, so no branch asks for it.
+            let unit = self.unit_at(call[*slot as usize]);
+            read[next % FEW] = unit;
+            next += usize::from(unit != NONE);
+        }
+        next
+    }
+
+    /// The units that any call reads.
+    fn all_inputs(&self, form: &CallForm, entry: &[u64], read: &mut Vec<u32>) {
+        read.clear();
         let (operands, lists) = entry.split_at(form.slots.len());
         for (index, (operand, slot)) in operands.iter().zip(&form.slots).enumerate() {
             // The handle of no rows may be that of the next call's.
             let is_read = *slot == Slot::Row && !(form.is_ragged && form.is_empty(index, entry));
             if is_read {
-                self.note_input(*operand);
+                read.push(self.unit_at(*operand));
             }
         }
-        lists.iter().for_each(|handle| self.note_input(*handle));
-    }
-
-    fn note_input(&mut self, handle: u64) {
-        let unit = self.unit_at(handle);
-        if unit != NONE {
-            self.read.push(unit);
-        }
+        read.extend(lists.iter().map(|handle| self.unit_at(*handle)));
+        read.retain(|unit| *unit != NONE);
     }
 
     /// The unit of the call that a handle names, if it is one of the flush.
@@ -379,17 +509,14 @@ impl Units {
         units.get(at).copied().unwrap_or(NONE)
     }
 
-    /// The unit of the bucket that reads the same as the call at hand.
-    fn same_unit(&self, bucket: Bucket) -> Option<u32> {
-        let mut unit = bucket.last;
+    /// The unit of the bucket with that last one that reads the same as the call at hand.
+    fn same_unit(&self, last: u32, read: &[u32]) -> Option<u32> {
+        let mut unit = last;
         for _ in 0..MOST_COMPARED {
             if unit == NONE {
                 return None;
             }
-            // Most are of one or two units, so they are compared here and not by a function's call.
-            let inputs = self.inputs_of(unit as usize);
-            let mut pairs = inputs.iter().zip(&self.read);
-            if inputs.len() == self.read.len() && pairs.all(|(a, b)| a == b) {
+            if are_equal(self.inputs_of(unit as usize), read) {
                 return Some(unit);
             }
             unit = self.units[unit as usize].before;
@@ -397,13 +524,13 @@ impl Units {
         None
     }
 
-    /// Makes a unit of the call at hand; whether no order can have fewer launches of its kind than that of
-    /// depth, which was not known before.
-    fn add_unit(&mut self, bucket: usize) -> bool {
-        let bucket = &mut self.buckets[bucket];
+    /// Makes a unit of the call at hand, of the bucket of that number.
+    fn add_unit(&mut self, number: usize, read: &[u32]) {
+        let entry = &mut self.entries[number];
+        let bucket = &mut self.buckets[entry.index as usize];
         let number = self.units.len();
         let begin = self.inputs.len();
-        self.inputs.extend_from_slice(&self.read);
+        self.inputs.extend_from_slice(read);
         let mut unit = Unit {
             kind: bucket.kind,
             rank: 1,
@@ -411,12 +538,12 @@ impl Units {
             before: bucket.last,
         };
         bucket.last = number as u32;
-        let mut is_closed = false;
+        (entry.last, entry.inputs) = (bucket.last, unit.inputs);
         if self.has_ranks {
             let columns = self.columns;
             self.ways.resize((number + 1) * columns, 0);
             let (before, own) = self.ways.split_at_mut(number * columns);
-            for input in &self.read {
+            for input in read {
                 let input = &before[*input as usize * columns..][..columns];
                 for (own, input) in own.iter_mut().zip(input) {
                     *own = (*own).max(*input);
@@ -426,14 +553,21 @@ impl Units {
             if let Some(own) = own.get_mut(kind.column as usize) {
                 *own += 1;
                 unit.rank = *own;
-                is_closed = *own > kind.highest && *own == kind.buckets;
-                kind.highest = kind.highest.max(*own);
+                if *own > kind.highest {
+                    self.savable -= *own - kind.highest.max(1);
+                    kind.highest = *own;
+                }
             }
             self.has_ranks = self.ways.len() <= MOST_CELLS;
         }
         self.units.push(unit);
-        is_closed
     }
+}
+
+/// Most are of one or two units, so they are compared here and not by a function's call.
+#[inline(always)]
+fn are_equal(a: &[u32], b: &[u32]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 /// By phase; then by the average, exactly, in whole numbers, so that ties are ties; then by kernel.
@@ -449,22 +583,12 @@ fn map(mapped: &mut Vec<u32>, rows: u32) -> u32 {
     first as u32 | IS_MAPPED
 }
 
-fn enter(
-    entries: &mut Vec<Entry>,
-    is_of_flush: &mut Vec<u64>,
-    bucket: u32,
-    first: u32,
-    index: u32,
-) {
+fn enter(entries: &mut Vec<Entry>, is_of_flush: &mut Vec<u64>, bucket: u32, entry: Entry) {
     let bucket = bucket as usize;
     if entries.len() <= bucket {
         entries.resize(bucket + 1, NO_ENTRY);
         is_of_flush.resize(bucket / 64 + 1, 0);
     }
     is_of_flush[bucket / 64] |= 1 << (bucket % 64);
-    entries[bucket] = Entry {
-        first,
-        index,
-        ..NO_ENTRY
-    };
+    entries[bucket] = entry;
 }

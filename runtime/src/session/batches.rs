@@ -379,11 +379,8 @@ impl Lane {
         begin: Instant,
         late: Option<Instant>,
     ) -> Result<(), Error> {
-        if self.executor.reads_calls() {
-            self.recorder.write_out();
-        }
         self.executor
-            .flush(&self.recorder, &mut self.batch, begin, late)?;
+            .flush(&mut self.recorder, &mut self.batch, begin, late)?;
         if self.recorder.tracer().is_some() {
             self.executor.fetch_all(&self.batch)?;
         }
