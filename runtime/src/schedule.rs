@@ -167,17 +167,46 @@ trait Grouping {
     fn run(&mut self, units: &Units, buckets: &[Ready], groups: &mut Groups);
 }
 
+/// A search is worth one launch saved for so many units: a launch of small kernels on a CPU costs about what the
+/// search costs for that many.
+const UNITS_A_LAUNCH: usize = 4;
+/// After searches that were not worth it, one flush in so many is searched at least.
+const MOST_FLUSHES_A_SEARCH: u32 = 8;
+
 #[derive(Debug, Default)]
 struct Grouped<P> {
     units: Units,
     policy: P,
+    /// How many flushes a search is for, the others going by depth: twice as many after each search that was not
+    /// worth it.
+    flushes_a_search: u32,
+    /// How many of these are still to come.
+    unsearched: u32,
+}
+
+impl<P: Grouping> Grouped<P> {
+    /// Searches for launches; whether there are fewer than buckets.
+    fn search(&mut self, recorded: Recorded<'_>, buckets: &[Ready], groups: &mut Groups) -> bool {
+        let mut saved = 0;
+        if self.units.find(recorded, buckets) {
+            self.policy.run(&self.units, buckets, groups);
+            saved = buckets.len().saturating_sub(groups.launches.len());
+        }
+        self.flushes_a_search = match self.units.count() > saved * UNITS_A_LAUNCH {
+            true => (2 * self.flushes_a_search).clamp(1, MOST_FLUSHES_A_SEARCH),
+            false => 0,
+        };
+        self.unsearched = self.flushes_a_search.saturating_sub(1);
+        saved > 0
+    }
 }
 
 impl<P: Grouping> Scheduler for Grouped<P> {
     fn schedule(&mut self, recorded: Recorded<'_>, buckets: &mut [Ready], groups: &mut Groups) {
-        if self.units.find(recorded, buckets) {
-            self.policy.run(&self.units, buckets, groups);
-            if groups.launches.len() < buckets.len() {
+        if self.units.open_kinds(recorded, buckets) > 0 {
+            if self.unsearched > 0 {
+                self.unsearched -= 1;
+            } else if self.search(recorded, buckets, groups) {
                 return;
             }
         }
@@ -185,7 +214,7 @@ impl<P: Grouping> Scheduler for Grouped<P> {
     }
 
     fn reads_calls(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) -> bool {
-        self.units.open_kinds(recorded, buckets) > 0
+        self.unsearched == 0 && self.units.open_kinds(recorded, buckets) > 0
     }
 }
 

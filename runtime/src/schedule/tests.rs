@@ -363,6 +363,7 @@ fn calls_that_wait_for_the_same_are_one_unit() {
         has_cached: true,
     };
     let mut units = units::Units::default();
+    assert!(units.open_kinds(recorded, &log.buckets) > 0);
     assert!(units.find(recorded, &log.buckets));
     assert_eq!((units.count(), log.buckets.len()), (5, 5));
 }
@@ -445,6 +446,68 @@ fn where_kinds_are_alone_no_call_is_looked_at() {
     log.ghost(third);
     log.call(1, 0, &[third]);
     assert!(reads_calls(&log));
+}
+
+/// Trees of two kernels that alternate as they like, with a call at the end.
+fn random_trees(instances: usize) -> Log {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut log = Log::default();
+    for _ in 0..instances {
+        log.begin_instance();
+        let mut nodes: Vec<usize> = (0..rng.usize(4..12)).map(|_| log.call(0, 0, &[])).collect();
+        while nodes.len() > 1 {
+            let left = nodes.swap_remove(rng.usize(0..nodes.len()));
+            let right = nodes.swap_remove(rng.usize(0..nodes.len()));
+            nodes.push(log.call(rng.u32(1..3), 0, &[left, right]));
+        }
+        log.call(3, 0, &[nodes[0]]);
+    }
+    log
+}
+
+/// Two instances with kernels that alternate, one beginning with the other's second: by depth nothing is shared.
+fn opposite_chains() -> Log {
+    let mut log = Log::default();
+    for first in 1..3 {
+        log.begin_instance();
+        let mut last = log.call(first, 0, &[]);
+        for turn in 1..8 {
+            last = log.call(1 + (first + turn + 1) % 2, 0, &[last]);
+        }
+    }
+    log
+}
+
+/// Where a search saved too little for all that it looked at, fewer and fewer flushes are searched; where it saves
+/// enough, all are.
+#[test]
+fn few_flushes_are_searched_where_that_is_not_worth_it() {
+    let forms = vec![CallForm::plain([Slot::Row, Slot::Row].into()); KERNELS];
+    for policy in [Policy::Agenda, Policy::Lookahead] {
+        let mut scheduler = policy.scheduler();
+        let mut searched = |log: &Log| {
+            let recorded = Recorded {
+                log: &log.log,
+                forms: &forms,
+                ghosts: &[],
+                segments: &log.segments,
+                has_gaps: false,
+                has_cached: true,
+            };
+            let searched = scheduler.reads_calls(recorded, &log.buckets);
+            let mut groups = Groups::default();
+            scheduler.schedule(recorded, &mut log.buckets.clone(), &mut groups);
+            assert!(searched || groups.launches.len() == log.buckets.len());
+            searched
+        };
+        let (small, large) = (opposite_chains(), random_trees(200));
+        assert!((0..9).all(|_| searched(&small)), "{policy:?}");
+        let which: Vec<usize> = (0..40).filter(|_| searched(&large)).collect();
+        assert_eq!(which, [0, 1, 3, 7, 15, 23, 31, 39], "{policy:?}");
+        // The next search finds that it is worth it again.
+        while !searched(&small) {}
+        assert!((0..9).all(|_| searched(&small)), "{policy:?}");
+    }
 }
 
 /// As many launches as where each call is looked at.

@@ -12,11 +12,11 @@
 //! long before the last call. Often no call needs to be looked at for that: what a call waits for goes down
 //! depth by depth, so a kind that is alone at each depth above its deepest has that rank. The search is given
 //! up, too, where units are many for each launch that may be saved: then most calls are units by themselves,
-//! and to search costs more than it may save.
+//! and to search costs more than it saves.
 
 use cohort_abi::Handle;
 
-use super::{Ready, Recorded};
+use super::{Ready, Recorded, UNITS_A_LAUNCH};
 use crate::program::call_form::CallForm;
 use crate::program::slot::Slot;
 
@@ -29,10 +29,8 @@ const IS_MAPPED: u32 = 1 << 31;
 const MOST_COMPARED: usize = 4;
 /// Calls with as many handles or fewer are gone over in a loop of their own.
 const FEW: usize = 16;
-/// So many units are searched whatever it saves;
+/// So many units are searched whatever it saves.
 const FEWEST_UNITS: usize = 256;
-/// and so many for each launch that may be saved. A launch costs about what the search costs for that many.
-const UNITS_A_LAUNCH: usize = 8;
 /// Numbers on the longest ways that are kept at most.
 const MOST_CELLS: usize = 1 << 24;
 
@@ -159,11 +157,8 @@ pub struct Units {
 impl Units {
     /// Finds the units of all calls; or does not, where no order has fewer launches than that of depth, or none has so
     /// much fewer that it is worth a search.
-    /// `buckets` are those of calls, without the ghosts'.
+    /// `buckets` are those of calls, without the ghosts', and those that [`Units::open_kinds`] was asked of last.
     pub fn find(&mut self, recorded: Recorded<'_>, buckets: &[Ready]) -> bool {
-        if self.open_kinds(recorded, buckets) == 0 {
-            return false;
-        }
         self.enter(recorded, buckets);
         let is_complete = self.read_log(recorded, buckets);
         for ready in buckets.iter().chain(recorded.ghosts) {
