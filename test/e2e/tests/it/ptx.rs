@@ -1,16 +1,20 @@
 //! The text for a card, interpreted: what the compiler's way down to PTX makes of the kernels, against the same kernels
 //! compiled for the host.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use cohort_e2e::records::{Closeness, compare_records};
-use cohort_e2e::{BatchRun, Model, Outcome, Rng};
-use cohort_runtime::program::artifact::Artifact;
+use cohort_e2e::{BatchRun, Model, Outcome, Rng, paths};
+use cohort_runtime::program::artifact::{Artifact, manifest_mark};
 
 use crate::models::{MODELS, ModelCase, model_case, to_text};
 
 /// Numbers that no tile divides.
 const SIZES: [u64; 4] = [28, 13, 33, 5];
+
+/// Examples that need instances of their own, and how many of them are run.
+const SHIPPED: [(&str, usize); 3] = [("listops", 2), ("ponder", 3), ("sst", 1)];
 
 /// An artifact with the code of both simulators.
 fn compile(model: &Model, precision: &str, artifact: &Path) {
@@ -44,35 +48,107 @@ fn model_of(case: &ModelCase) -> (Model, String) {
     (model, input)
 }
 
-/// Of every model: a flush at once and, where calls are timed, launch by launch.
-fn computes_the_bits_of_the_simulator(precision: &str) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let artifact = folder.path().join("model.cohort");
-    for case in MODELS {
-        let (model, input) = model_of(case);
-        compile(&model, precision, &artifact);
-        let expected = run(&model, &artifact, &["gpu-sim"], &input).expect_code(0);
-        for way in [&["ptx-sim"][..], &["ptx-sim", "--device-times"]] {
-            let found = run(&model, &artifact, way, &input).expect_code(0);
-            assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+/// An example with its own weights and the first of its instances.
+fn shipped((name, count): (&'static str, usize)) -> (Model, String) {
+    let golden = &paths::goldens(name)[0];
+    let model = Model::with_weights_file(&paths::model_source(name), &golden.weights);
+    let input = std::fs::read_to_string(&golden.input).expect("instances");
+    let lines = input.split_inclusive('\n').take(count);
+    (model, lines.collect())
+}
+
+/// Leaves of each launch only the function of the largest tiles, whatever the number of rows; gives how many
+/// launches had others. The host's code says which manifest it is for.
+fn with_largest_tiles(artifact: &Path) -> usize {
+    let bytes = std::fs::read(artifact).expect("an artifact");
+    let mut content = Artifact::from_bytes(&bytes).expect("an artifact");
+    let before = manifest_mark(&content.manifest).expect("a mark");
+    let kernels = content.manifest.kernels.iter_mut();
+    let launches =
+        kernels.flat_map(|kernel| kernel.gpu.iter_mut().flat_map(|gpu| &mut gpu.launches));
+    let mut count = 0;
+    for launch in launches.filter(|launch| launch.functions.len() > 1) {
+        launch.functions.drain(..launch.functions.len() - 1);
+        launch.functions[0].from_rows = 0;
+        count += 1;
+    }
+    let after = manifest_mark(&content.manifest).expect("a mark");
+    for object in &mut content.objects {
+        let mut places = object.windows(before.len());
+        if let Some(at) = places.position(|bytes| bytes == before.as_bytes()) {
+            object[at..at + after.len()].copy_from_slice(after.as_bytes());
         }
     }
+    std::fs::write(artifact, content.to_bytes().expect("an artifact")).expect("a file");
+    count
+}
+
+/// The opcodes of an artifact's PTX.
+fn opcodes(artifact: &Path) -> BTreeSet<String> {
+    let bytes = std::fs::read(artifact).expect("an artifact");
+    let content = Artifact::from_bytes(&bytes).expect("an artifact");
+    let text = content.device_code.into_iter().map(|code| code.bytes);
+    let text = String::from_utf8(text.collect::<Vec<_>>().concat()).expect("PTX is text");
+    let opcode = |line: &str| {
+        let line = line.trim_start_matches(['{', ' ', '\t']);
+        let line = match line.strip_prefix('@') {
+            Some(guarded) => guarded.split_once(char::is_whitespace)?.1.trim_start(),
+            None => line,
+        };
+        let word = line.split(|c: char| c.is_whitespace() || c == ';').next()?;
+        let is_opcode = word.starts_with(|c: char| c.is_ascii_lowercase());
+        is_opcode.then(|| word.to_owned())
+    };
+    text.lines().filter_map(opcode).collect()
+}
+
+/// Of models: a flush at once, launch by launch where calls are timed, and, if wanted, with the largest tiles.
+/// Each opcode is one of those that the interpreter's own tests have.
+fn computes_the_bits_of_the_simulator(
+    precision: &str,
+    models: impl Iterator<Item = (Model, String)>,
+    is_large: bool,
+) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let tested = include_str!("../../../../ptx/tests/opcodes.txt");
+    let tested: BTreeSet<&str> = tested.lines().collect();
+    let (mut large, mut untested) = (0, BTreeSet::new());
+    for (model, input) in models {
+        compile(&model, precision, &artifact);
+        untested.extend(opcodes(&artifact));
+        let expected = run(&model, &artifact, &["gpu-sim"], &input).expect_code(0);
+        let computes_the_same = |way: &[&str]| {
+            let found = run(&model, &artifact, way, &input).expect_code(0);
+            assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+        };
+        computes_the_same(&["ptx-sim"]);
+        computes_the_same(&["ptx-sim", "--device-times"]);
+        if is_large {
+            large += with_largest_tiles(&artifact);
+            computes_the_same(&["ptx-sim"]);
+        }
+    }
+    untested.retain(|opcode| !tested.contains(&**opcode));
+    assert!(untested.is_empty(), "{untested:?}");
+    assert_eq!(is_large, large > 20, "{large} launches have larger tiles");
 }
 
 #[test]
 fn the_text_computes_the_bits_of_the_simulator_in_f32() {
-    computes_the_bits_of_the_simulator("f32");
+    let models = MODELS.iter().map(model_of).chain(SHIPPED.map(shipped));
+    computes_the_bits_of_the_simulator("f32", models, true);
 }
 
 /// With the simulator's sums of products.
 #[test]
 fn the_text_computes_the_bits_of_the_simulator_in_tf32() {
-    computes_the_bits_of_the_simulator("tf32");
+    computes_the_bits_of_the_simulator("tf32", MODELS.iter().map(model_of), false);
 }
 
 #[test]
 fn the_text_computes_the_bits_of_the_simulator_in_bf16() {
-    computes_the_bits_of_the_simulator("bf16");
+    computes_the_bits_of_the_simulator("bf16", MODELS.iter().map(model_of), false);
 }
 
 /// Tensor cores that cut off: other bits, as close to the oracle as the precision is, whatever the batch.
