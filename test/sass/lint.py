@@ -364,28 +364,45 @@ class Divergence:
                 state = self.step(line, state)
 
 
-def inner_loop(kernel):
-    """Multiply-adds and loads of the innermost loop with the most multiply-adds; none where no loop has any.
-
-    A loop of activations has many of them too, for polynomials, and asks the unit of special functions beside: it
-    counts only where there is no other.
-    """
-    loops = []
+def loops_of(kernel):
+    """The first and the last line of each loop."""
+    found = []
     for index, line in enumerate(kernel.lines):
         for label in line.targets:
             start = kernel.labels.get(label)
             if line.name == "BRA" and start is not None and start <= index:
-                loops.append((start, index))
-    best = (False, 0, 0)
+                found.append((start, index))
+    return found
+
+
+def product_loop(kernel):
+    """The lines of the innermost loop with the most multiply-adds; none where no loop has any.
+
+    A loop of activations has many of them too, for polynomials, and asks the unit of special functions beside: it
+    counts only where there is no other.
+    """
+    loops = loops_of(kernel)
+    best, found = (False, 0, 0), []
     for start, end in loops:
         if any((start, end) != other and start <= other[0] and other[1] <= end for other in loops):
             continue
         lines = kernel.lines[start : end + 1]
-        adds = sum(bool(MULTIPLY_ADDS.match(line.name)) and "HFMA2" not in line.name for line in lines)
-        loads = sum(bool(LOADS.match(line.name)) for line in lines)
+        adds, loads = count(lines)
         is_product = adds > 0 and not any(line.name == "MUFU" for line in lines)
-        best = max(best, (is_product, adds, loads))
-    return best[1:]
+        if (is_product, adds, loads) > best:
+            best, found = (is_product, adds, loads), lines
+    return found
+
+
+def count(lines):
+    """Multiply-adds and loads among some lines."""
+    adds = sum(bool(MULTIPLY_ADDS.match(line.name)) and "HFMA2" not in line.name for line in lines)
+    return adds, sum(bool(LOADS.match(line.name)) for line in lines)
+
+
+def inner_loop(kernel):
+    """Multiply-adds and loads of the loop of the product."""
+    return count(product_loop(kernel))
 
 
 def read_budget(path):

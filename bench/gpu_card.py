@@ -1,0 +1,170 @@
+"""How long a launch takes on a card, by a model of it: no card was asked.
+
+A block has steps, in each of which it copies to shared memory and multiplies (gpu_plan.py counts both). What takes the
+longest of a step is what the step takes; blocks beside each other on a processor share all but latencies; and
+processors take as many blocks one behind another as there are for each.
+"""
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from gpu_plan import THREADS, WARPS
+
+DATASHEET = "NVIDIA, H200 datasheet"
+# As others quote them: the paper itself was not at hand.
+PAPER = "Luo et al., arXiv:2501.12084, of an H800"
+XLA = "of an H100, a constant of XLA's `GpuDotFusionCostModel`"
+# By name: the number, its unit, what it is of, and where it is from.
+FACTS = {
+    "processors": (132, "", "streaming multiprocessors", "NVIDIA, H100 white paper, SXM5, for the H200 too"),
+    "clock": (1.98e9, "Hz", "clock where lanes multiply", "what 67 TFLOP/s are of: 132 x 128 lanes x 2"),
+    "tensor_clock": (1.83e9, "Hz", "clock where tensor cores do", "what 989 TFLOP/s are of: 132 x 4 x 512 x 2"),
+    "f32": (66.9e12, "FLOP/s", "lanes", DATASHEET),
+    "tf32": (494.7e12, "FLOP/s", "tensor cores, dense", f"half of that with sparsity, {DATASHEET}"),
+    "bf16": (989.4e12, "FLOP/s", "tensor cores, dense", f"half of that with sparsity, {DATASHEET}"),
+    "mma_share": (0.629, "", "of these that `mma.sync` reaches", f"{PAPER}, §6.2"),
+    "mma_latency": (33, "cycles", "from one `mma.sync` to what adds to its sums", "assumed"),
+    "registers": (65536, "", "of a processor", "CUDA programming guide, compute capability 9.0"),
+    "shared": (233472, "B", "shared memory of a processor; a block may have 227 KB", "the same"),
+    "reserved": (1024, "B", "of it that each block takes beside its own", "the same"),
+    "blocks": (32, "", "blocks of a processor at most, of 64 warps", "the same"),
+    "shared_latency": (29, "cycles", "a load from shared memory", f"{PAPER}, table 3"),
+    "l2_latency": (336, "cycles", "a load from the second cache", f"the mean of near and far, {PAPER}, table 4"),
+    "l2_bytes": (50e6, "B", "the second cache", "NVIDIA, H100 white paper"),
+    "l2_rate": (6.65e12, "B/s", "of all processors from it", XLA),
+    "processor_rate": (64, "B/cycle", "of one processor from it", "assumed, as on the A100"),
+    "memory_rate": (4.8e12, "B/s", "the card's memory", DATASHEET),
+    "memory_share": (0.91, "", "of it that is reached", f"{PAPER}, table 5"),
+    "block_barrier": (30, "cycles", "a barrier of a block", "assumed"),
+    "once_cycles": (2, "cycles", "an instruction in no loop, of a warp alone", "assumed"),
+    "grid_barrier": (1.5e-6, "s", "a barrier of the whole grid", "assumed"),
+    "first_launch": (3e-6, "s", "the first launch of a flush", "assumed"),
+    "next_launch": (1.5e-6, "s", "from the end of a launch to the beginning of the next", "assumed"),
+    "copy": (2e-6, "s", "a copy to the card, however small", "assumed"),
+    "copy_rate": (50e9, "B/s", "the same, of many bytes", "assumed: PCIe 5 has 64 GB/s"),
+    "call": (40e-9, "s", "recording and scheduling a call, on the host", "20 to 60 ns, docs/performance.md"),
+    "flush": (25e-6, "s", "queueing a flush and waiting for it, on the host", "assumed"),
+}
+H200 = SimpleNamespace(**{name: fact[0] for name, fact in FACTS.items()})
+
+# Loads from the second cache that a block begins with, each of which needs the one before: an index, the row that it
+# names, and the first copy; of a flush that is one launch its step, its launch and its arguments before these.
+BEGINS, BEGINS_OF_FLUSH = 3, 6
+
+
+@dataclass
+class Work:
+    """What a launch has to do: blocks, and of each its rounds and steps."""
+
+    blocks: float
+    rounds: float
+    passes: float  # Of a round: times that a warp takes shared memory, which gives 128 bytes at a time.
+    steps: float
+    step_bytes: float
+    stored: float  # Rounds of the loop over what is stored.
+
+
+def tile_of(launch, rows):
+    """The end of the function's name, and the size of its tile, for so many rows."""
+    end = "_large" if rows >= launch.large_from else "_small"
+    return end, launch.sizes[end]
+
+
+def work_of_tiles(launch, size, rows, code):
+    """Of `ragged.tiles`, for so many rows."""
+    each_row, each_column = size.block_rows, size.block_columns
+    blocks = math.ceil(rows / each_row) * math.ceil(launch.columns / each_column)
+    rounds = each_row * each_column * launch.terms / WARPS / (code.adds * code.macs)
+    steps = sum(math.ceil(terms / size.depth) for terms, _ in launch.sums)
+    copied = sum(terms * (4 * each_row + launch.weight * gates * each_column) for terms, gates in launch.sums)
+    if size.rounded:
+        passes = sum(code.loads) / 4
+    else:
+        # Lanes load four terms of a row at once, all of them the same ones, and columns that lie beside each other.
+        gates = launch.sums[0][1]
+        passes = code.adds / (4 * size.columns * gates) + code.adds / size.rows
+    return Work(blocks, rounds, passes, steps, copied / steps, max(1, each_row * each_column / (4 * THREADS)))
+
+
+def work_of_calls(launch, code, rows, calls, mean_keys):
+    """Of a softmax between products; blocks and steps are half of one more on average than would be full."""
+    blocks = rows / launch.block_rows + calls / 2
+    columns = min(launch.columns, 64)
+    parts = math.ceil(launch.columns / columns)
+    each = launch.sums[0][0] + columns
+    steps = mean_keys / launch.keys + 0.5
+    rounds = steps * launch.block_rows * launch.keys * each / WARPS / (code.adds * code.macs)
+    passes = len(code.loads) if code.macs == 32 else sum(code.loads) / 4
+    return Work(parts * blocks, rounds, passes, steps, 4 * launch.keys * each, 1)
+
+
+def together(card, code):
+    """Blocks that are on a processor at once: registers are given to warps by 256, shared memory to blocks."""
+    of_warp = math.ceil(code.registers * 32 / 256) * 256
+    by_registers = card.registers // of_warp // WARPS
+    return min(card.blocks, 64 // WARPS, by_registers, card.shared // (code.shared + card.reserved))
+
+
+def round_cycles(card, code, passes, beside, mma):
+    """What a round takes where so many blocks are beside each other, each with a warp for each scheduler, and why."""
+    alone = code.instructions + card.shared_latency
+    options = {
+        "instructions": beside * code.instructions,
+        "shared memory": beside * WARPS * passes,
+        "latency": alone + (card.mma_latency if code.macs > 32 else 0),
+        "tensor cores": beside * code.adds * mma,
+    }
+    reason = max(options, key=options.get)
+    return options[reason], reason
+
+
+def block_cycles(card, work, code, beside, rate, mma, begins):
+    """What blocks beside each other take from their beginning to their end, by reason; `rate` is the bytes a cycle that
+    come to the processor, `mma` the cycles of an operation of tensor cores."""
+    of_round, reason = round_cycles(card, code, work.passes, beside, mma)
+    options = {
+        reason: work.rounds / work.steps * of_round + beside * code.of_step + card.block_barrier,
+        "second cache": beside * work.step_bytes / rate,
+        "copies": card.l2_latency + work.step_bytes / rate,
+    }
+    reason = max(options, key=options.get)
+    once = max(beside, card.once_cycles) * (code.once + work.stored * code.stored)
+    return {reason: work.steps * options[reason], "beginnings and ends": begins * card.l2_latency + once}
+
+
+def launch_seconds(card, launch, code, work, slots, precision, begins=BEGINS):
+    """The seconds of a launch of tiles or calls by reason, where so many blocks fit on a processor; without what its
+    beginning costs."""
+    clock = card.clock if code.macs == 32 else card.tensor_clock
+    busy = min(card.processors, work.blocks)
+    rate = min(card.processor_rate, card.l2_rate / busy / clock)
+    peak = getattr(card, precision) / (2 * card.processors * 4 * clock)
+    mma = 0 if code.macs == 32 else code.macs / peak / card.mma_share
+    left, spent = math.ceil(work.blocks / card.processors), {}
+    while left > 0:
+        beside = min(left, slots)
+        # All that are full take as long.
+        times = max(1, left // slots)
+        for reason, cycles in block_cycles(card, work, code, beside, rate, mma, begins).items():
+            spent[reason] = spent.get(reason, 0) + times * cycles / clock
+        left -= times * beside
+    return spent
+
+
+def rows_seconds(card, launch, code, rows, slots, begins=BEGINS):
+    """The same of a launch over whole rows, whose stages wait for each other."""
+    blocks = math.ceil(rows / launch.block_rows)
+    turns = math.ceil(blocks / card.processors / slots)
+    stages = launch.stages * (card.l2_latency + card.block_barrier)
+    cycles = turns * (begins * card.l2_latency + stages + card.once_cycles * (code.once + code.stored))
+    bytes_seconds = rows * launch.row_bytes / card.l2_rate
+    reason = "second cache" if bytes_seconds > cycles / card.clock else "beginnings and ends"
+    return {reason: max(bytes_seconds, cycles / card.clock)}
+
+
+def with_memory(card, launch, rows, spent):
+    """The seconds of a launch, or of the card's memory where rows and weights are more than the second cache holds."""
+    moved = rows * launch.row_bytes + launch.weight_bytes
+    seconds = moved / (card.memory_rate * card.memory_share)
+    return {"memory": seconds} if moved > card.l2_bytes and seconds > sum(spent.values()) else spent

@@ -1,0 +1,207 @@
+"""What the compiler plans for a card, read from what tools print: launches and their tiles from `batch-opt
+--emit=loops` (docs/dialect-ragged.md has the syntax), instructions of their functions from NVIDIA's assembler and
+disassembler. Nothing here needs a GPU.
+"""
+
+import math
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "test" / "sass"))
+from lint import count, kernels, loops_of, product_loop  # noqa: E402
+
+WARPS = 4
+THREADS = 32 * WARPS
+# Bytes of an element, and of a weight that was rounded when it was loaded.
+BYTES = {"f32": 4, "i32": 4, "i1": 1}
+ROUNDED = {"": 4, "tf32": 4, "bf16": 2}
+
+
+@dataclass
+class Size:
+    """A size of a tile: rows and columns of a thread, terms in shared memory at once, warps side by side."""
+
+    rows: int
+    columns: int
+    depth: int
+    across: int
+    rounded: str = ""
+
+    @property
+    def block_rows(self):
+        return WARPS // self.across * 8 * self.rows if self.rounded else WARPS * self.rows
+
+    @property
+    def block_columns(self):
+        return self.across * 4 * self.columns if self.rounded else 32 * self.columns
+
+
+@dataclass
+class Launch:
+    """A launch of a kernel: `ragged.tiles`, `ragged.blocks`, or a stage over calls."""
+
+    name: str  # Of its function, without the size of the tile.
+    kind: str  # `tiles`, `blocks` or `calls`.
+    beside: bool  # Of a wave, and not its first.
+    # Of tiles: sizes by the end of their functions' names, rows of the kernel from which on the large one is taken.
+    sizes: dict = field(default_factory=dict)
+    large_from: int = 0
+    columns: int = 0
+    sums: list = field(default_factory=list)  # Of each sum: terms, and products side by side.
+    # Of blocks: rows of one, and stages with barriers between them.
+    block_rows: int = 0
+    stages: int = 0
+    # Of calls: keys of a step. Its sum is a score's, and columns are of what is weighted.
+    keys: int = 0
+    row_bytes: int = 0  # What a row has in the device's memory.
+    weight: int = BYTES["f32"]  # Bytes of a weight.
+
+    @property
+    def terms(self):
+        """Terms of all sums of a column together."""
+        return sum(terms * gates for terms, gates in self.sums)
+
+    @property
+    def weight_bytes(self):
+        return self.terms * self.columns * self.weight if self.kind == "tiles" else 0
+
+
+@dataclass
+class Kernel:
+    """The launches of a kernel, and what a row of its operands and results has together."""
+
+    launches: list = field(default_factory=list)
+    row_bytes: int = 0
+
+
+def numbers(text):
+    return [int(part) for part in text.split(",") if part.strip()]
+
+
+def read_kernels(text):
+    """The kernels by name of the `gpu.module` of a module at the loop level."""
+    lines = iter(text.splitlines())
+    if not any(line.lstrip().startswith("gpu.module") for line in lines):
+        raise ValueError("there is no gpu.module")
+    found, kernel, memory, wave = {}, None, {}, 0
+    for line in lines:
+        word = line.strip()
+        if line.startswith("  }"):
+            break
+        if named := re.match(r"ragged\.kernel @([\w$.]+)", word):
+            name, kernel, memory = named[1], Kernel(), {}
+            found[name] = kernel
+        elif declared := re.match(r"(%\w+) = ragged\.(operand|result|scratch)\b(.*) : memref<(.*)>", word):
+            if "on_chip" not in declared[3]:
+                *dims, element = declared[4].split("x")
+                size = math.prod(int(dim) for dim in dims if dim != "?") * BYTES[element]
+                memory[declared[1]] = size
+                kernel.row_bytes += size * (declared[2] != "scratch")
+        elif word.startswith("ragged.wave"):
+            wave = 1
+        elif word == "}":
+            wave = 0
+        elif begun := re.match(r"ragged\.(tiles|blocks|online_softmax)\b", word):
+            body = list(block_of(line, lines))
+            launch = read_launch(f"{name}${len(kernel.launches)}", begun[1], word, body, memory)
+            launch.beside = wave > 1
+            wave += wave > 0
+            kernel.launches.append(launch)
+    return found
+
+
+def block_of(first, lines):
+    """The lines up to the brace that ends what a line began."""
+    indent = re.match(" *", first)[0]
+    for line in lines:
+        if line == f"{indent}}}":
+            return
+        yield line
+
+
+def read_launch(name, kind, head, body, memory):
+    """A launch from its first line and those within it."""
+    touched = set(re.findall(r"%\w+", "\n".join([head, *body]))) & set(memory)
+    row_bytes = sum(memory[one] for one in touched)
+    if kind == "blocks":
+        stages = sum(bool(re.match(r"\s*ragged\.(nest|fold|loops)", line)) for line in body)
+        rows = int(re.search(r"blocks of (\d+)", head)[1])
+        return Launch(name, kind, False, block_rows=rows, stages=stages, row_bytes=row_bytes)
+    if kind == "online_softmax":
+        found = re.search(r"(\d+)\] keys \[@[\w.]+\] depth (\d+) blocks \[(\d+), (\d+)\]", head)
+        columns, depth, rows, keys = (int(number) for number in found.groups())
+        sizes = {"columns": columns, "sums": [(depth, 1)], "block_rows": rows, "keys": keys}
+        return Launch(name, "calls", False, row_bytes=row_bytes, **sizes)
+    found = re.search(r"over \[([\d, ]*)\] small \[([\d, ]+)\] large \[([\d, ]+)\] from (\d+)(?: rounded (\w+))?", head)
+    rounded = found[5] or ""
+    sizes = {end: Size(*numbers(found[k]), rounded) for k, end in ((2, "_small"), (3, "_large"))}
+    columns = numbers(found[1])[-1]
+    sums = [
+        (int(terms), len(numbers(gates)))
+        for terms, gates in re.findall(r"ragged\.products .* k (\d+) columns \d+ gates \[([\d, ]+)\]", "\n".join(body))
+    ]
+    weight = ROUNDED[rounded if "weights" in head else ""]
+    large_from = int(found[4])
+    return Launch(name, kind, False, sizes, large_from, columns, sums, row_bytes=row_bytes, weight=weight)
+
+
+@dataclass
+class Code:
+    """A function's instructions. A *round* is one of its product's innermost loop, a *step* copies to shared memory
+    and has some rounds; what is in no step runs once, or in a loop over what is stored."""
+
+    registers: int
+    shared: int  # Bytes a block.
+    instructions: int  # Of a round.
+    adds: int  # Multiply-adds of a round, of a warp.
+    macs: int  # Multiply-adds of numbers that one of these makes: 32 for a warp's lanes.
+    loads: list  # Bytes that each load of a round gives a lane.
+    of_step: int  # Instructions of a step beside its rounds; 0 where a step is a round.
+    once: int
+    stored: int  # Of the largest loop that is no step.
+
+
+def width(code):
+    """Bytes that a load gives a lane."""
+    return int(found[1]) // 8 if (found := re.search(r"\.(64|128)\b", code)) else 4
+
+
+def macs_of(lines):
+    """Multiply-adds of numbers that an instruction of a warp makes."""
+    shapes = (re.match(r"HMMA\.16(8)(8|16)\b", line.code) for line in lines)
+    shape = next((shape for shape in shapes if shape), None)
+    return 16 * int(shape[1]) * int(shape[2]) if shape else 32
+
+
+def read_code(kernel, registers, shared):
+    """A function's instructions as the model counts them."""
+    lines = product_loop(kernel)
+    # Beside tensor cores, lanes compute what is made of sums.
+    adds = sum(line.name == "HMMA" for line in lines) or count(lines)[0]
+    loads = [width(line.code) for line in lines if line.name in ("LDS", "LDSM") and "RZ, [RZ]" not in line.text]
+    loops = [(start, end, kernel.lines[start : end + 1]) for start, end in loops_of(kernel)]
+    steps = [loop for loop in loops if any(line.name == "BAR" for line in loop[2])]
+    # The innermost ones: attention goes over its keys again where some are masked.
+    steps = [one for one in steps if not any(other != one and within(other, one) for other in steps)]
+    around = next((step for step in steps if lines and lines[0] in step[2]), None)
+    inside = [loop for loop in loops if around and loop != around and within(loop, around)]
+    of_step = len(around[2]) - sum(len(loop[2]) for loop in inside) if inside else 0
+    rest = [loop for loop in loops if not any(within(loop, step) or within(step, loop) for step in steps)]
+    stored = max((len(loop[2]) for loop in rest), default=0)
+    once = len(kernel.lines) - sum(len(step[2]) for step in steps) - stored
+    return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored)
+
+
+def within(inner, outer):
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def read_codes(disassembly, log):
+    """The instructions of each function, from `nvdisasm -c` and what `ptxas -v` said."""
+    used = re.findall(
+        r"Compiling entry function '([^']*)'.*?Used (\d+) registers(?:[^\n]*?(\d+) bytes smem)?", log, re.DOTALL
+    )
+    uses = {name: (int(registers), int(shared or 0)) for name, registers, shared in used}
+    return {kernel.name: read_code(kernel, *uses[kernel.name]) for kernel in kernels(disassembly)}

@@ -1,0 +1,139 @@
+"""What a run takes on a card, by the model (gpu_card.py): launches as the simulator counts them, and what is between."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+import gpu_card
+
+# Blocks of a step on average up to which a flush is one launch, as runtime/src/device/schedule.rs has it.
+MOST_BLOCKS_A_STEP = 1024
+# The function that runs a flush.
+FLUSH = "cohort_flush"
+
+
+@dataclass
+class Counts:
+    """What a run launched."""
+
+    instances: int
+    flushes: int
+    steps: int
+    calls: int  # That were recorded, those that an equal one answered included.
+    copies: int
+    copied: int  # Bytes, to the card.
+    flops: dict  # Of each kernel, at the size that was counted.
+    launches: dict = field(default_factory=dict)  # Of each kernel: how often with so many rows and calls.
+
+    def rows(self, name):
+        """Rows of all launches of a kernel."""
+        return sum(rows * times for (rows, _), times in self.launches.get(name, {}).items())
+
+
+def read_counts(stats, profile):
+    """From what `--stats` and `--profile` wrote."""
+    device = stats["device"]
+    found = Counts(
+        stats["instances"],
+        stats["flushes"],
+        device["steps"],
+        stats["shared_calls"],
+        device["copies"]["to_device"],
+        device["copies"]["bytes_to_device"],
+        {kernel["name"]: kernel["flops"] for kernel in stats["kernels"]},
+    )
+    for event in profile["traceEvents"]:
+        if event.get("cat") == "launch":
+            of_kernel = found.launches.setdefault(event["name"], Counter())
+            of_kernel[event["args"]["rows"], event["args"]["calls"]] += 1
+            found.calls += event["args"]["calls"]
+    return found
+
+
+def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None):
+    """Blocks of a launch and its seconds by reason. With `slots`, as many blocks as these fit on a processor, and it is
+    part of a flush that is one launch; without, as many as its own registers and shared memory let."""
+    begins = gpu_card.BEGINS_OF_FLUSH if slots else gpu_card.BEGINS
+    if launch.kind == "blocks":
+        code = codes[launch.name]
+        blocks = math.ceil(rows / launch.block_rows)
+        spent = gpu_card.rows_seconds(card, launch, code, rows, slots or gpu_card.together(card, code), begins)
+        return blocks, gpu_card.with_memory(card, launch, rows, spent)
+    if launch.kind == "tiles":
+        end, size = gpu_card.tile_of(launch, rows)
+        code = codes[launch.name + end]
+        work = gpu_card.work_of_tiles(launch, size, rows, code)
+    else:
+        code = codes[launch.name]
+        work = gpu_card.work_of_calls(launch, code, rows, calls, keys)
+    spent = gpu_card.launch_seconds(card, launch, code, work, slots or gpu_card.together(card, code), precision, begins)
+    return work.blocks, gpu_card.with_memory(card, launch, rows, spent)
+
+
+def flops_of(kernel, name, counts, grown):
+    """Operations of a kernel's products; of a softmax as they were counted, times as many terms as it has now."""
+    tiles = sum(2 * launch.terms * launch.columns for launch in kernel.launches if launch.kind == "tiles")
+    is_softmax = any(launch.kind == "calls" for launch in kernel.launches)
+    return tiles * counts.rows(name) + (counts.flops[name] * grown if is_softmax else 0)
+
+
+def mean_keys(kernel, rows, flops):
+    """Keys of a row on average, from the operations of a softmax between products."""
+    terms = sum(launch.terms + launch.columns for launch in kernel.launches if launch.kind == "calls")
+    return flops / (2 * rows * terms) if terms else 0
+
+
+def predict(card, case, kernels, codes, counts):
+    """What `--stats` should say on the card, what no order of the same work can beat, and what takes the time."""
+    grown = case.size / case.counted
+    slots = gpu_card.together(card, codes[FLUSH]) if FLUSH in codes else None
+    blocks, launches, moved, of_kernels = 0, 0, 0, []
+    # The seconds by reason where each launch is one, and where a flush is one.
+    plain, whole = Counter(), Counter()
+    for name, counted in counts.launches.items():
+        kernel, rows, calls = kernels[name], counts.rows(name), sum(counted.values())
+        flops = flops_of(kernel, name, counts, grown)
+        keys, before = mean_keys(kernel, rows, flops), plain.total()
+        for (of_call, entries), times in counted.items():
+            for launch in kernel.launches:
+                about = (card, launch, codes, case.precision, of_call, entries, keys)
+                found, spent = of_launch(*about)
+                blocks += times * found
+                add(plain, spent, times)
+                add(whole, of_launch(*about, slots)[1], times)
+        of_it = calls * len(kernel.launches)
+        seconds = plain.total() - before + of_it * card.next_launch
+        of_kernels.append({"name": name, "launches": calls, "rows": rows, "seconds": seconds, "flops": flops})
+        launches += of_it
+        weights = sum(launch.weight_bytes for launch in kernel.launches)
+        moved += rows * kernel.row_bytes + counts.flushes * weights
+    is_whole = slots and blocks <= MOST_BLOCKS_A_STEP * counts.steps and launches > counts.flushes
+    wider = counts.rows(case.inputs) * (case.size - case.counted)
+    waits = counts.steps - counts.flushes
+    for spent, wait in ((plain, card.next_launch), (whole, card.grid_barrier)):
+        spent["waits between steps"] = wait * waits
+        spent["first launches"] = card.first_launch * counts.flushes
+        spent["copies to the card"] = counts.copies * card.copy + (counts.copied + 4 * wider) / card.copy_rate
+    reasons = whole if is_whole else plain
+    flops = sum(kernel["flops"] for kernel in of_kernels)
+    bound = max(flops / getattr(card, case.precision), moved / card.memory_rate) + card.grid_barrier * waits
+    device = {"seconds": reasons.total(), "launches": counts.flushes if is_whole else launches, "steps": counts.steps}
+    return {
+        "stats": {
+            "instances": counts.instances,
+            "flushes": counts.flushes,
+            "kernel_launches": sum(kernel["launches"] for kernel in of_kernels),
+            "host_seconds": card.call * counts.calls + card.flush * counts.flushes,
+            "device": device,
+            "kernels": of_kernels,
+        },
+        "batches": math.ceil(counts.instances / case.batch),
+        "bound_seconds": bound,
+        "plain_seconds": plain.total(),
+        "reasons": dict(reasons.most_common()),
+    }
+
+
+def add(to, spent, times):
+    for reason, seconds in spent.items():
+        to[reason] += times * seconds

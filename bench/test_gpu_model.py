@@ -1,0 +1,207 @@
+"""The model of a card on plans and code so small that its numbers are found by hand; run by test/python.sh."""
+
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from gpu_card import BEGINS, H200, launch_seconds, together, with_memory, work_of_tiles
+from gpu_model import FIGURES, PAGE, Case, comparison, section
+from gpu_plan import Code, Kernel, Launch, Size, read_code, read_kernels
+from gpu_predict import Counts, predict, read_counts
+from lint import kernels
+from tables import replace_section
+
+PLAN = """module {
+  gpu.module @cohort_gpu {
+    ragged.kernel @main_0 attributes {sym_visibility = "private"} {
+      %0 = ragged.operand row : memref<?x32xf32>
+      %1 = ragged.result : memref<?x8x8xf32>
+      %2 = ragged.param @w : memref<32x128xf32>
+      %3 = ragged.scratch on_chip : memref<?x16xf32>
+      ragged.wave {
+        ragged.tiles over [64] small [2, 1, 16, 1] large [8, 1, 16, 1] from 512 {
+          %5:2 = ragged.products %0 () -> (0) with %2 (d0, d1) -> (d0 * 128 + d1) k 32 columns 128 gates [0, 64]
+          ragged.store %5#0, %1 (d0) -> (d0) : memref<?x8x8xf32>
+        }
+        ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 64 rounded bf16 weights {
+          %5 = ragged.products %0 () -> (0) with %2 (d0, d1) -> (d0 * 128 + d1) k 32 columns 128 gates [0]
+        }
+      }
+      ragged.blocks of 2 tile 1 {
+        ragged.fold over [64] folding [0] into %3 () -> (0) lanes 0 : memref<?x16xf32> from {
+        } by {
+          %6 = ragged.load %1 (d0) -> (d0) : memref<?x8x8xf32>
+        }
+        ragged.nest over [] by 1 {
+        }
+      }
+    }
+  }
+  ragged.kernel @main_0 {
+  }
+}
+"""
+
+
+def test_a_plan_is_read():
+    (kernel,) = read_kernels(PLAN).values()
+    assert kernel.row_bytes == 4 * (32 + 64)
+    lanes, tensor, rows = kernel.launches
+    assert [launch.name for launch in kernel.launches] == ["main_0$0", "main_0$1", "main_0$2"]
+    assert [launch.beside for launch in kernel.launches] == [False, True, False]
+    assert (lanes.sums, lanes.terms, lanes.columns, lanes.row_bytes) == ([(32, 2)], 64, 64, 384)
+    assert (lanes.weight_bytes, tensor.weight_bytes) == (64 * 64 * 4, 32 * 64 * 2)
+    sizes = [size for launch in (lanes, tensor) for size in launch.sizes.values()]
+    assert [(size.block_rows, size.block_columns) for size in sizes] == [(8, 32), (32, 32), (16, 32), (64, 64)]
+    assert (rows.kind, rows.block_rows, rows.stages, rows.row_bytes) == ("blocks", 2, 2, 256)
+
+
+def code_text(*parts):
+    """Lines as `nvdisasm` prints them; what begins with a point is a label."""
+    lines = (part if part.startswith(".L") else f"        /*0000*/ {part} ;" for part in parts)
+    return "\n".join(["        .section .text.one,", *lines])
+
+
+def test_code_is_counted_by_rounds_and_steps():
+    of_round = ["LDS R4, [R5]", "LDS.128 R8, [R5]", "FFMA R0, R1, R2, R0", "FFMA R0, R1, R2, R0", "@P0 BRA `(.L_2)"]
+    step = [".L_1:", "BAR.SYNC 0x0", "LDGSTS.E [R6], [R2.64]", ".L_2:", *of_round, "@P1 BRA `(.L_1)"]
+    stored = [".L_3:", "MUFU.EX2 R3, R3", "@P2 BRA `(.L_3)"]
+    (kernel,) = kernels(code_text("MOV R1, R2", *step, *stored, "EXIT"))
+    code = read_code(kernel, 40, 1024)
+    assert (code.instructions, code.adds, code.macs, code.loads) == (5, 2, 32, [4, 16])
+    assert (code.of_step, code.stored, code.once) == (3, 2, 2)
+    of_round = ["HMMA.16816.F32.BF16 R0, R4, R8, R0", "FFMA R0, R1, R2, R0", "FFMA R3, R1, R2, R3"]
+    (kernel,) = kernels(code_text(".L_1:", *of_round, "@P0 BRA `(.L_1)"))
+    code = read_code(kernel, 40, 1024)
+    assert (code.adds, code.macs) == (1, 16 * 8 * 16)
+
+
+LAUNCH = Launch("k$0", "tiles", False, {"_small": Size(2, 1, 16, 1)}, 512, 64, [(32, 1)], row_bytes=384)
+# Of four terms a round: two rows of one column; 100 instructions once, 40 for what is stored.
+CODE = Code(64, 8192, 20, 8, 32, [16, 16, 4, 4, 4, 4], 10, 100, 40)
+SMALL = {"processors": 2, "clock": 1e9, "shared_latency": 2, "block_barrier": 6, "l2_latency": 50, "l2_rate": 256e9}
+CARD = SimpleNamespace(**vars(H200) | SMALL)
+
+
+def test_a_tile_has_rounds_steps_and_blocks():
+    work = work_of_tiles(LAUNCH, LAUNCH.sizes["_small"], 16, CODE)
+    # 8 x 32 sums of 32 terms a block, 8 multiply-adds of 32 lanes a round of each of four warps.
+    assert (work.blocks, work.rounds, work.steps, work.stored) == (4, 8, 2, 1)
+    # Two loads of a row's four terms, and one of 32 columns for each term.
+    assert work.passes == 2 + 4
+    assert work.step_bytes == 16 * 4 * (8 + 32)
+
+
+def test_what_takes_longest_of_a_step_is_what_it_takes():
+    work = work_of_tiles(LAUNCH, LAUNCH.sizes["_small"], 16, CODE)
+    # Two blocks for each processor, one at a time: 4 rounds of 24 cycles, 10 instructions and a barrier a step.
+    spent = launch_seconds(CARD, LAUNCH, CODE, work, 1, "f32")
+    assert spent == pytest.approx({"shared memory": 2 * 2 * 112e-9, "beginnings and ends": 2 * 430e-9})
+    # Side by side a round takes 48 cycles, and what each waits for is waited for once.
+    spent = launch_seconds(CARD, LAUNCH, CODE, work, 2, "f32", BEGINS)
+    assert spent == pytest.approx({"shared memory": 2 * 218e-9, "beginnings and ends": 430e-9})
+    # A slow second cache: 2560 bytes at 4 a cycle and processor.
+    slow = SimpleNamespace(**vars(CARD) | {"l2_rate": 8e9})
+    spent = launch_seconds(slow, LAUNCH, CODE, work, 2, "f32")
+    assert spent["second cache"] == pytest.approx(2 * 2 * 640e-9)
+
+
+def test_registers_and_shared_memory_say_how_many_blocks_fit():
+    assert together(H200, CODE) == 65536 // (64 * 32 * 4)
+    assert together(H200, Code(168, 43008, 1, 1, 32, [], 0, 0, 0)) == 3
+    assert together(H200, Code(32, 100000, 1, 1, 32, [], 0, 0, 0)) == 2
+    assert together(H200, Code(16, 0, 1, 1, 32, [], 0, 0, 0)) == 16
+
+
+def test_the_memory_counts_where_the_second_cache_is_too_small():
+    rows = 10**6
+    seconds = (rows * 384 + 32 * 64 * 4) / (4.8e12 * 0.91)
+    assert with_memory(H200, LAUNCH, rows, {"instructions": 1e-6}) == pytest.approx({"memory": seconds})
+    assert with_memory(H200, LAUNCH, 1000, {"instructions": 1e-9}) == {"instructions": 1e-9}
+
+
+def counted(steps=3):
+    """One flush of three launches of 16 rows."""
+    return Counts(4, 1, steps, 100, 2, 10**6, {"k": 0}, {"k": Counter({(16, 16): 3})})
+
+
+CASE = Case("treelstm", 16, 4, "f32", 4, 16)
+KERNELS = {"k": Kernel([LAUNCH], 384)}
+
+
+def test_a_prediction_is_its_launches_and_what_lies_between():
+    flush = Code(64, 8192, 1, 1, 32, [], 0, 0, 0)
+    codes = {"k$0_small": CODE, "cohort_flush": flush}
+    found = predict(CARD, CASE, KERNELS, codes, counted())
+    launch = 436e-9 + 430e-9
+    copies = 2 * 2e-6 + 1e6 / 50e9
+    # Of one launch: three loads more before each step, and two barriers.
+    whole = 3 * (launch + 3 * 50e-9) + 2 * 1.5e-6 + 3e-6 + copies
+    assert found["stats"]["device"] == {"seconds": pytest.approx(whole), "launches": 1, "steps": 3}
+    assert found["plain_seconds"] == pytest.approx(3 * launch + 2 * 1.5e-6 + 3e-6 + copies)
+    (kernel,) = found["stats"]["kernels"]
+    flops = 3 * 16 * 2 * 32 * 64
+    assert kernel["seconds"] == pytest.approx(3 * (launch + 1.5e-6))
+    assert (kernel["launches"], kernel["rows"], kernel["flops"]) == (3, 48, flops)
+    moved = 48 * 384 + 32 * 64 * 4
+    assert found["bound_seconds"] == pytest.approx(max(flops / 66.9e12, moved / 4.8e12) + 2 * 1.5e-6)
+    assert found["stats"]["host_seconds"] == pytest.approx(100 * 40e-9 + 25e-6)
+    assert sum(found["reasons"].values()) == pytest.approx(whole)
+
+
+def test_a_flush_is_launch_by_launch_where_its_steps_are_large():
+    codes = {"k$0_small": CODE, "cohort_flush": CODE}
+    many = counted()
+    many.launches["k"] = Counter({(8 * 1024, 8 * 1024): 3})
+    large = Launch(**vars(LAUNCH) | {"large_from": 10**6})
+    found = predict(CARD, CASE, {"k": Kernel([large], 384)}, codes, many)
+    assert found["stats"]["device"]["launches"] == 3
+    assert found["stats"]["device"]["seconds"] == pytest.approx(found["plain_seconds"])
+
+
+def stats_of(found, times):
+    """What a card would have written that took so many times as long."""
+    stats = found["stats"]
+    device = {**stats["device"], "seconds": times * stats["device"]["seconds"]}
+    host = {"record_seconds": times * stats["host_seconds"], "schedule_seconds": 0.0}
+    return {**stats, **host, "device": device}
+
+
+def test_a_run_is_compared_with_its_prediction_alone():
+    found = predict(CARD, CASE, KERNELS, {"k$0_small": CODE}, counted())
+    page = comparison(found, CASE.name, stats_of(found, 2))
+    assert page.count("2.00x") == 2 and page.count("1.00x") == 2
+    timed = stats_of(found, 1)
+    timed["device"]["list_seconds"] = 1e-6
+    assert "`k`, ms" in comparison(found, CASE.name, timed)
+    with pytest.raises(ValueError, match="5 instances, where 4 were counted"):
+        comparison(found, CASE.name, {**timed, "instances": 5})
+
+
+def test_what_the_benchmark_wrote_is_compared_too():
+    found = predict(CARD, CASE, KERNELS, {"k$0_small": CODE}, counted())
+    ours = stats_of(found, 2)
+    ours |= {"calls": ours.pop("kernel_launches"), "timed_device": {**ours["device"], "list_seconds": 1e-6}}
+    ceilings = {"queued_launch_seconds": 3e-6, "multiply_add_flops": 66.9e12, "copy_bytes": 4.8e12}
+    rows = [{"model": "treelstm", "size": 16, "batch": batch} for batch in (1, 4)]
+    rows[1]["ours"] = ours
+    page = comparison(found, CASE.name, {"ceilings": ceilings, "rows": rows})
+    assert page.count("2.00x") == 3 and "`k`, ms" in page and "`next_launch`, s" in page
+    with pytest.raises(ValueError, match="no treelstm-16-1-f32"):
+        comparison(found, "treelstm-16-1-f32", {"ceilings": ceilings, "rows": rows})
+
+
+def test_counts_are_read_from_what_a_run_wrote():
+    copies = {"to_device": 2, "bytes_to_device": 10}
+    stats = {"instances": 4, "flushes": 1, "shared_calls": 4, "device": {"steps": 2, "copies": copies}}
+    events = [{"cat": "launch", "name": "k", "args": {"rows": rows, "calls": 2}} for rows in (2, 2, 3)]
+    profile = {"traceEvents": [{"cat": "phase", "name": "record"}, *events]}
+    found = read_counts({**stats, "kernels": [{"name": "k", "flops": 5}]}, profile)
+    assert found == Counts(4, 1, 2, 10, 2, 10, {"k": 5}, {"k": Counter({(2, 2): 2, (3, 2): 1})})
+
+
+def test_the_page_is_of_the_figures():
+    page = PAGE.read_text(encoding="utf-8")
+    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
+    assert replace_section(page, "gpu-time", section(figures)) == page
