@@ -67,7 +67,7 @@ use cohort_dialects::marks;
 pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE};
 use cohort_passes::kernel::description::{GpuDescription, parse};
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error, remark};
-use cohort_passes::support::ir::{blocks_of, nested_ops, set_attribute, top_level};
+use cohort_passes::support::ir::{blocks_of, nested_ops, set_attribute, text_of, top_level};
 use melior::{
     Context,
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
@@ -145,8 +145,8 @@ fn functions_of(gpu: OperationRef<'_, '_>) -> Result<Vec<GpuFunction>, Failed> {
     };
     let mut functions: Vec<GpuFunction> = Vec::new();
     for (_, json) in descriptions(attribute) {
-        let described = StringAttribute::try_from(json).ok();
-        let described = described.and_then(|json| parse::<GpuDescription>(json.value()).ok());
+        let described = text_of(json);
+        let described = described.and_then(|json| parse::<GpuDescription>(&json).ok());
         let described = described.ok_or_else(|| error(gpu, "expected kernels' descriptions"))?;
         for function in described
             .launches

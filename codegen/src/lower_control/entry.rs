@@ -5,11 +5,13 @@ use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of
 use cohort_dialects::marks;
 use cohort_dialects::types::flatten;
 use cohort_passes::pass::{Failed, error};
-use cohort_passes::support::ir::{array, blocks_of, elements_of, strings, symbol_of, top_level};
+use cohort_passes::support::ir::{
+    array, blocks_of, elements_of, strings, symbol_of, text_of, top_level,
+};
 use cohort_passes::support::waves::CHOOSES_ROWS;
 use melior::ir::{
     Attribute, BlockRef, OperationRef, ValueLike,
-    attribute::{IntegerAttribute, StringAttribute, TypeAttribute},
+    attribute::{IntegerAttribute, TypeAttribute},
     operation::OperationLike,
 };
 
@@ -30,10 +32,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
     let mut slots = Vec::new();
     let dims = array(main, marks::ARGUMENT_DIMS);
     for (number, (name, ty)) in names.iter().zip(&types).enumerate() {
-        let (Ok(name), Ok(ty)) = (
-            StringAttribute::try_from(*name),
-            TypeAttribute::try_from(*ty),
-        ) else {
+        let (Some(name), Ok(ty)) = (text_of(*name), TypeAttribute::try_from(*ty)) else {
             return Err(error(
                 main,
                 "`cfb.arguments` or `cfb.argument_types` is malformed",
@@ -42,10 +41,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         let named = dims.get(number).map_or(vec![], |names| strings(*names));
         let described = program.manifest.argument_type(ty.value(), &named);
         let ty_of = described.map_err(|message| error(main, &message))?;
-        arguments.push(Argument {
-            name: name.value().to_owned(),
-            ty: ty_of,
-        });
+        arguments.push(Argument { name, ty: ty_of });
         slots.extend(flatten(ty.value()));
     }
     let result = main.attribute(&marks::RESULT_TYPE).ok();

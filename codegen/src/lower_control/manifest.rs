@@ -6,7 +6,7 @@ use cohort_passes::kernel::description::{ATTRIBUTE, GpuDescription, KernelDescri
 use cohort_passes::pass::{Failed, error};
 use cohort_passes::support::ir::{
     COMPUTED, TensorType, array, elem_of, elements_of, name_attribute, remove_attribute, strings,
-    symbol_of, top_level,
+    symbol_of, text_of, top_level,
 };
 use std::collections::HashMap;
 
@@ -20,9 +20,7 @@ use cohort_dialects::builder::Op;
 use cohort_dialects::location::{caller_elsewhere, file_line_col};
 use cohort_dialects::types::{adt_name, array_element, is_str, lazy_tensor};
 use melior::ir::{
-    Location, OperationRef, Type,
-    attribute::{StringAttribute, TypeAttribute},
-    operation::OperationLike,
+    Location, OperationRef, Type, attribute::TypeAttribute, operation::OperationLike,
 };
 
 use super::gradients::entry;
@@ -314,7 +312,7 @@ impl ManifestBuilder {
         let of_fields = array(adt, keys::NAMES);
         let mut constructors = Vec::new();
         for (number, (name, fields)) in names.into_iter().zip(fields).enumerate() {
-            let name = StringAttribute::try_from(name).map(|name| name.value().to_owned());
+            let name = text_of(name);
             let fields: Result<Vec<_>, String> = elements_of(fields)
                 .into_iter()
                 .filter_map(|field| TypeAttribute::try_from(field).ok())
@@ -369,9 +367,8 @@ impl ManifestBuilder {
             return Ok(());
         };
         for (name, json) in gpu_descriptions(entries) {
-            let json = StringAttribute::try_from(json).map(|json| json.value().to_owned());
-            let described = json
-                .map_err(|problem| problem.to_string())
+            let described = text_of(json)
+                .ok_or_else(|| "expected a string".to_owned())
                 .and_then(|json| parse::<GpuDescription>(&json).map_err(|p| p.to_string()))
                 .and_then(|kernel| {
                     kernel.with(&|name: String| number_of(&self.param_numbers, &name))
@@ -384,9 +381,9 @@ impl ManifestBuilder {
         }
         remove_attribute(gpu, GPU_ATTRIBUTE);
         if let Ok(flush) = gpu.attribute(&FLUSH_ATTRIBUTE) {
-            let json = StringAttribute::try_from(flush).map_err(|problem| problem.to_string());
+            let json = text_of(flush).ok_or_else(|| "expected a string".to_owned());
             let parsed = json.and_then(|json| {
-                serde_json::from_str(json.value()).map_err(|problem| problem.to_string())
+                serde_json::from_str(&json).map_err(|problem| problem.to_string())
             });
             self.gpu_flush =
                 Some(parsed.map_err(|problem| {
@@ -450,9 +447,8 @@ fn number_of(params: &HashMap<String, usize>, name: &str) -> Result<usize, Strin
 fn stored_of(global: OperationRef<'_, '_>) -> Option<Stored> {
     let attribute = global.attribute(&marks::STORED).ok()?;
     let member = |name: Key<'_>| entry(attribute, name);
-    let name = StringAttribute::try_from(member(marks::stored::NAME)?).ok()?;
     Some(Stored {
-        name: name.value().to_owned(),
+        name: text_of(member(marks::stored::NAME)?)?,
         transposed: member(marks::stored::TRANSPOSED).is_some(),
     })
 }

@@ -14,7 +14,7 @@ use melior::{
     },
 };
 
-use crate::support::ir::{array, elements_of, enum_attribute};
+use crate::support::ir::{array, elements_of, enum_attribute, text_of};
 
 /// Whether its tensors have lengths of their own in each call.
 pub fn has_lengths(op: OperationRef<'_, '_>) -> bool {
@@ -52,15 +52,13 @@ pub fn lengths<'c>(op: OperationRef<'c, '_>) -> Vec<Attribute<'c>> {
 /// The same as texts, without `@`.
 pub fn length_names(op: OperationRef<'_, '_>) -> Vec<String> {
     let names = lengths(op).into_iter();
-    names
-        .filter_map(name)
-        .map(|name| name.value().to_owned())
-        .collect()
+    names.filter_map(name).collect()
 }
 
 /// The name of a dim in such a list as [`rows`]; none of a number.
-pub fn name(listed: Attribute<'_>) -> Option<FlatSymbolRefAttribute<'_>> {
-    FlatSymbolRefAttribute::try_from(listed).ok()
+pub fn name(listed: Attribute<'_>) -> Option<String> {
+    let symbol = FlatSymbolRefAttribute::try_from(listed).ok()?;
+    text_of(symbol.into())
 }
 
 /// The dims and numbers of which the rows of a call are the product.

@@ -11,7 +11,8 @@ use cohort_dialects::attributes::{Linkage, linkage};
 use cohort_dialects::builder::Op;
 use cohort_dialects::keys::{self, Key};
 use cohort_passes::support::ir::{
-    clone_op, name_attribute, nested_ops, remove_attribute, set_attribute, take_region, top_level,
+    clone_op, name_attribute, nested_ops, remove_attribute, set_attribute, take_region, text_of,
+    top_level,
 };
 use cohort_passes::support::waves::LIBRARY;
 use melior::{
@@ -96,7 +97,7 @@ impl<'c> Symbol<'c> {
         let refers_to: BTreeSet<String> = of_all
             .flat_map(|operation| operation.attributes())
             .filter_map(|(_, attribute)| FlatSymbolRefAttribute::try_from(attribute).ok())
-            .map(|reference| reference.value().to_owned())
+            .filter_map(|reference| text_of(reference.into()))
             .collect();
         let is_constant = operation.has_attribute(&keys::CONSTANT) && refers_to.is_empty();
         let role = match Op::of(operation) {

@@ -12,10 +12,8 @@ use cohort_dialects::builder::{
 use cohort_dialects::keys;
 use cohort_dialects::shape::Shape;
 use melior::ir::{
-    Attribute, OperationRef, Type, ValueLike,
-    attribute::{FlatSymbolRefAttribute, IntegerAttribute},
-    operation::OperationLike,
-    r#type::TypeLike,
+    Attribute, OperationRef, Type, ValueLike, attribute::IntegerAttribute,
+    operation::OperationLike, r#type::TypeLike,
 };
 
 use super::graph::{Form, Graph, Kind, Node, NodeId, Size};
@@ -73,8 +71,8 @@ pub fn size_of(dim: Attribute<'_>, lengths: &[String]) -> Option<Size> {
     if let Ok(number) = IntegerAttribute::try_from(dim) {
         return Some(Size::Known(number.value()));
     }
-    let name = FlatSymbolRefAttribute::try_from(dim).ok()?;
-    let at = lengths.iter().position(|length| length == name.value())?;
+    let name = dims::name(dim)?;
+    let at = lengths.iter().position(|length| *length == name)?;
     Some(Size::Length(at))
 }
 

@@ -12,10 +12,7 @@ use cohort_dialects::builder::{
 use cohort_dialects::shape::{Dim, Shape};
 use melior::{
     Context,
-    ir::{
-        Attribute, BlockRef, OperationRef, attribute::FlatSymbolRefAttribute,
-        operation::OperationLike,
-    },
+    ir::{Attribute, BlockRef, OperationRef, operation::OperationLike},
 };
 
 use crate::pass::{Failed, error};
@@ -37,7 +34,7 @@ pub fn encode<'c>(
 ) -> Result<(), Failed> {
     let operations = operations_of(body);
     let mut equality = DimEquality::new(operations.iter().copied());
-    let mut names: HashMap<usize, FlatSymbolRefAttribute<'c>> = HashMap::new();
+    let mut names: HashMap<usize, String> = HashMap::new();
     let values: Vec<Val<'c>> = arguments_of(body).into_iter().skip(1).collect();
     for (table, name) in values.iter().zip(lengths) {
         if let (Some(Length::Dim(number)), Some(name)) =
@@ -82,7 +79,7 @@ pub fn encode<'c>(
                 Length::Known(_) => Some(Dim::unnamed()),
                 Length::Dim(number) => {
                     let name = names.get(number)?;
-                    Some(Dim::ragged(name.value(), &[BATCH]))
+                    Some(Dim::ragged(name, &[BATCH]))
                 }
             })
             .collect();
