@@ -556,7 +556,7 @@ impl Engine {
     }
 }
 
-/// How many strands may begin while so many instances are alive: see [`crate::threads::strands`].
+/// The budget of strands that `alive` live instances leave: see [`crate::threads::strands`].
 fn forks_left(machine: &Machine<'_>, pool: &StackPool, alive: usize) -> u64 {
     match machine.executor.is_on_device() {
         true => u64::MAX,

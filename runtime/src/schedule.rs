@@ -167,10 +167,10 @@ trait Grouping {
     fn run(&mut self, units: &Units, buckets: &[Ready], groups: &mut Groups);
 }
 
-/// A search is worth one launch saved for so many units: a launch of small kernels on a CPU costs about what the
-/// search costs for that many.
+/// The break-even of a search, in units per launch saved: searching this many costs about as much as launching a
+/// small kernel on a CPU.
 const UNITS_A_LAUNCH: usize = 4;
-/// After searches that were not worth it, one flush in so many is searched at least.
+/// The longest back-off after searches that did not pay: at least one flush in this many is searched.
 const MOST_FLUSHES_A_SEARCH: u32 = 8;
 
 #[derive(Debug, Default)]

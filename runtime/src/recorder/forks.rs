@@ -5,7 +5,7 @@ use super::Recorder;
 /// Counts of strands; see [`crate::threads::strands`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forks {
-    /// How many more may begin before some have ended.
+    /// The budget: how many more may begin until others end.
     pub(super) left: u64,
     /// Those that began beside their caller,
     pub side_by_side: u64,
@@ -14,7 +14,7 @@ pub struct Forks {
 }
 
 impl Recorder {
-    /// From now on so many strands may begin before some have ended.
+    /// Sets the budget of strands: how many may begin until others end.
     #[inline]
     pub fn set_forks_left(&mut self, left: u64) {
         self.forks.left = left;

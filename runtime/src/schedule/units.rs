@@ -422,7 +422,7 @@ impl Units {
         is_complete
     }
 
-    /// Whether no launch can be saved any more, or so few that a search among so many units is not worth them.
+    /// Whether the search cannot pay any more: no launch is left to save, or too few for the number of units.
     fn is_worth_nothing(&self) -> bool {
         let most = FEWEST_UNITS.max(UNITS_A_LAUNCH * self.savable as usize);
         self.savable == 0 || self.units.len() > most

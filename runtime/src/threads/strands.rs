@@ -63,7 +63,7 @@ impl StackPool {
         }
     }
 
-    /// How many more strands may begin while so many instances are alive.
+    /// The budget of strands that `alive` live instances leave.
     #[inline]
     pub fn forks_left(&self, alive: usize) -> u64 {
         match alive {
