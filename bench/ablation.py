@@ -41,6 +41,7 @@ RECURSIONS = (
     "fork-join",
     "hoist-arguments",
     "refactor-recursion",
+    "share-leaf-products",
     "specialise-constructors",
     "specialise-functions",
     "unroll-counters",

@@ -12,8 +12,8 @@ use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
     keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
-    refactor_recursion, resolve_dims, share_slices, specialise_constructors, specialise_functions,
-    split_products, unroll_counters, unroll_loops, unroll_recursion,
+    refactor_recursion, resolve_dims, share_leaf_products, share_slices, specialise_constructors,
+    specialise_functions, split_products, unroll_counters, unroll_loops, unroll_recursion,
 };
 use cohort_passes::level1::{
     batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth,
@@ -66,6 +66,7 @@ pub const PASSES: &[PassInfo] = &[
     hoist_invariants::PASS,
     recognise_reductions::PASS,
     refactor_recursion::PASS,
+    share_leaf_products::PASS,
     split_products::PASS,
     hoist_operators::PASS,
     form_blocks::PASS,
@@ -204,6 +205,11 @@ const TO_BLOCKS: &[Step] = &[
         refactor_recursion::PASS,
         "what a node makes of each child's result is a launch of its own at each level",
     ),
+    Step::Optional(
+        share_leaf_products::PASS,
+        "what a node multiplies a leaf's result with is computed for each node, not once for equal leaves",
+    ),
+    Step::Upstream("symbol-dce,canonicalize,cse"),
     Step::Optional(
         split_products::PASS,
         "a product waits for the recursion as a whole, although part of its input does not",

@@ -12,6 +12,7 @@ pub mod mark_recursive;
 pub mod recognise_reductions;
 pub mod refactor_recursion;
 pub mod resolve_dims;
+pub mod share_leaf_products;
 pub mod share_slices;
 pub mod specialise_constructors;
 pub mod specialise_functions;

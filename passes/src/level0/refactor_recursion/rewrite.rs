@@ -15,9 +15,10 @@ use melior::ir::{
 
 use super::{Head, Recursion, end_of, takes_alone, users_once, zero_of};
 use crate::support::copies::Copies;
+use crate::support::ends::change_ends;
 use crate::support::ir::{
-    blocks_of, defining_op, erase, key, move_before, op_key, replace_uses, replace_uses_except,
-    set_attribute, take_region, users_of,
+    erase, key, move_before, op_key, replace_uses, replace_uses_except, set_attribute, take_region,
+    users_of,
 };
 
 pub(super) fn rewrite<'c>(recursion: &Recursion<'c>, head: &Head<'c>) {
@@ -48,7 +49,12 @@ pub(super) fn rewrite<'c>(recursion: &Recursion<'c>, head: &Head<'c>) {
             .map(|value| extend(recursion.body.add_argument(value.r#type(), location)))
             .collect(),
     };
-    rewrite.extend(end);
+    change_ends(
+        recursion.context,
+        end,
+        &rewrite.types,
+        &mut |before, results| rewrite.values(before, results),
+    );
     rewrite.change_type();
     rewrite.change_list();
     for call in &recursion.callers {
@@ -100,50 +106,6 @@ struct Rewrite<'a, 'c> {
 }
 
 impl<'c> Rewrite<'_, 'c> {
-    /// Lets what ends here with the function's results end with the new ones: where an operation chooses between
-    /// ends, each of these.
-    fn extend(&self, end: OperationRef<'c, 'c>) {
-        let Some(before) = Builder::before(self.recursion.context, end) else {
-            return;
-        };
-        let values = match self.choice(end) {
-            Some(choice) => {
-                for end in blocks_of(choice)
-                    .into_iter()
-                    .filter_map(|block| operations_of(block).last().copied())
-                {
-                    self.extend(end);
-                }
-                let regions = (0..choice.region_count()).map(|index| take_region(choice, index));
-                let regions = regions.collect();
-
-                let new = before.at(choice.location());
-                let new = new.again(choice, &operands_of(choice), &self.types, regions);
-                results_of(new)
-            }
-            None => self.values(&before, &operands_of(end)),
-        };
-        before.again(end, &values, &[], vec![]);
-        let choice = self.choice(end);
-        erase(end);
-        if let Some(choice) = choice {
-            erase(choice);
-        }
-    }
-
-    /// The operation whose results are what ends here, all of them and in order, and nothing else uses.
-    fn choice(&self, end: OperationRef<'c, 'c>) -> Option<OperationRef<'c, 'c>> {
-        let values = operands_of(end);
-        let choice = defining_op(*values.first()?)?;
-        let results = results_of(choice);
-        let is_choice = matches!(Op::of(choice), Some(Op::CfbMatch | Op::ScfIf))
-            && choice.attributes().next().is_none();
-        let same = results.len() == values.len()
-            && results.iter().zip(&values).all(|(a, b)| key(*a) == key(*b))
-            && results.iter().all(|result| users_of(*result).len() == 1);
-        (is_choice && same).then_some(choice)
-    }
-
     /// The new results where the function would have ended with these.
     fn values(&self, before: &Builder<'c>, results: &[Val<'c>]) -> Vec<Val<'c>> {
         let mut values: Vec<Val<'c>> = self.kept.iter().map(|index| results[*index]).collect();
