@@ -130,6 +130,8 @@ pub enum Step {
     Ours(PassInfo),
     /// A pass that can be left out, and what is lost without it.
     Optional(PassInfo, &'static str),
+    /// The same of a pass that runs where no code for a GPU is wanted.
+    Host(PassInfo, &'static str),
     /// A pass that runs where code for a GPU is wanted.
     Gpu(PassInfo),
     /// A pass that runs where code for a GPU is wanted in this precision.
@@ -205,7 +207,8 @@ const TO_BLOCKS: &[Step] = &[
         refactor_recursion::PASS,
         "what a node makes of each child's result is a launch of its own at each level",
     ),
-    Step::Optional(
+    // A product behind what is not a row's alone is a launch of its own on a GPU, and levels there are what takes time.
+    Step::Host(
         share_leaf_products::PASS,
         "what a node multiplies a leaf's result with is computed for each node, not once for equal leaves",
     ),
@@ -360,7 +363,7 @@ pub fn optional() -> impl Iterator<Item = (&'static str, &'static str)> {
     let steps = STAGES.into_iter().flat_map(steps);
     steps.filter_map(move |step| match step {
         // A pass may run more than once.
-        Step::Optional(pass, lost) if !listed.contains(&pass.name) => {
+        Step::Optional(pass, lost) | Step::Host(pass, lost) if !listed.contains(&pass.name) => {
             listed.push(pass.name);
             Some((pass.name, *lost))
         }
@@ -488,6 +491,7 @@ impl Options {
         let steps = steps.chain(to_gradients);
         steps.filter(move |step| match step {
             Step::Optional(pass, _) => !self.is_without(*pass),
+            Step::Host(pass, _) => !self.gpu && !self.is_without(*pass),
             Step::At(granularity, _) => *granularity == self.granularity,
             Step::Unroll(_) => self.unroll > 0,
             Step::Gpu(_) => self.gpu,
@@ -568,6 +572,7 @@ pub fn run_stage(
         match step {
             Step::Ours(pass)
             | Step::Optional(pass, _)
+            | Step::Host(pass, _)
             | Step::At(_, pass)
             | Step::In(_, pass)
             | Step::Keeping(_, pass)

@@ -34,6 +34,10 @@
 //! must be at least 64 long, 256 where the result has more than 2,048 elements; and some end of the function must
 //! depend on one looked-up row and nothing else but parameters. What an end makes of parameters alone is left to
 //! `specialise-kernels`, which needs no launches of its own for it.
+//!
+//! Part of the pipeline where no code for a GPU is wanted. There a node's product with its own result is a launch
+//! behind the one that computes that, so a level is two launches one behind the other, and these are what takes time.
+//!
 //! Sums of products are sums of what was computed apart then, and so are those over the parts of a concatenation, so a
 //! program's last bits differ from those without this pass, never those of one batch from those of another.
 //!

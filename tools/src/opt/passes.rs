@@ -13,6 +13,7 @@ pub fn pipeline(upto: Stage, options: &Options) -> String {
         .map(|step| match step {
             Step::Ours(pass)
             | Step::Optional(pass, _)
+            | Step::Host(pass, _)
             | Step::At(_, pass)
             | Step::In(_, pass)
             | Step::Keeping(_, pass)
