@@ -8,7 +8,7 @@ MINUTES ?= 1
 SEED ?=
 INSTANCES ?= 1000000
 
-.PHONY: all setup build runner wheel demo test test-ray test-gpu bench bench-gpu gpu-kits fuzz fuzz-memory soak lint deny docs help
+.PHONY: all setup build runner wheel demo test test-ray test-gpu bench bench-gpu gpu-kits fuzz fuzz-memory soak lint lint-workspace lint-runner deny docs help
 
 all: build
 
@@ -30,7 +30,8 @@ wheel: build ## Builds the wheels for Python into target/wheels: the runtime, an
 demo: build ## Runs the TreeLSTM example, batched and unbatched
 	examples/treelstm/demo.sh
 
-test: build runner ## Runs every test and prints how many passed
+test: setup ## Runs every test and prints how many passed
+	@$(MAKE) --no-print-directory --jobs=2 build runner
 	@test/run-all.sh
 
 test-ray: build ## Tests the Python package under a local Ray, which it installs into an environment of its own
@@ -63,9 +64,14 @@ soak: build ## A million instances, one in a hundred bad, and the memory that th
 
 lint: setup ## Formatting, lints and the pages of the code, without warnings
 	$(CARGO) fmt --all --check
+	@$(MAKE) --no-print-directory --jobs=2 lint-workspace lint-runner
+
+lint-workspace:
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --release --package cohort-tools --no-default-features --target-dir target/runner -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --document-private-items
+
+lint-runner:
+	$(CARGO) clippy --release --package cohort-tools --no-default-features --target-dir target/runner -- -D warnings
 
 deny: ## Licences, duplicates and sources of dependencies, and advisories where they can be reached
 	tools/deny.sh

@@ -131,6 +131,7 @@ readonly prefix=${MLIR_SYS_220_PREFIX:-/usr/lib/llvm-22}
 install_packages
 check_llvm
 check_rust
+fetch_cuda_tools &
 install_litcheck
-fetch_cuda_tools
+wait $!
 say "LLVM $llvm_version in $prefix, litcheck $LITCHECK_VERSION: all there"

@@ -59,8 +59,8 @@ use crate::support::copies::Copies;
 use crate::support::ends::{change_ends, ends_below};
 use crate::support::functions::change_type;
 use crate::support::ir::{
-    blocks_of, callee_of, calls_in, clone_op, functions_of, is_private, key, set_attribute,
-    symbol_of,
+    blocks_of, callee_of, calls_in, clone_op, functions_of, is_private, key, op_key, set_attribute,
+    symbol_of, users_of,
 };
 use crate::support::symbols::Symbols;
 use crate::support::waves::{GRADIENTS, GRANULARITY, close};
@@ -127,7 +127,7 @@ struct Copy<'c> {
 #[derive(Default)]
 struct Plan<'c> {
     copies: Vec<Copy<'c>>,
-    /// Whether calls within the recursion need it as it is.
+    /// Whether calls within the recursion need it as it is, and do more than hand its results on.
     stays: bool,
 }
 
@@ -183,7 +183,7 @@ impl<'c> Program<'c> {
         for call in self.calls().filter(|call| call.recurs) {
             let pays = !call.products.is_empty() && self.shares(&call.callee, call.factors());
             let plan = plans.entry(call.callee.clone()).or_default();
-            plan.stays |= !pays;
+            plan.stays |= !pays && !self.hands_on(&call);
             if pays && plan.choice(&call).is_none() {
                 plan.copies.push(Copy {
                     symbol: String::new(),
@@ -234,6 +234,16 @@ impl<'c> Program<'c> {
         is_private(function)
             && blocks_of(function).len() == 1
             && !attributes.iter().any(|of| function.has_attribute(of))
+    }
+
+    /// Whether a function ends with what a call of it returns: then a copy does with what a call of the copy returns.
+    fn hands_on(&self, call: &Call<'c>) -> bool {
+        let end = end_of(self.functions[&call.callee]);
+        let ends: HashSet<usize> = (end.into_iter().flat_map(ends_below))
+            .map(op_key)
+            .collect();
+        let mut users = results_of(call.operation).into_iter().flat_map(users_of);
+        users.all(|user| ends.contains(&op_key(user)))
     }
 
     fn split_concatenations(&self) {

@@ -1,5 +1,6 @@
 // A function gets a copy for each of the products that its own calls need, behind both of its ends; calls that need the
-// same have one copy. What nobody uses any more is no result. Who calls it from outside gets the first copy, and
+// same have one copy, and an end that hands on what a call returns hands on what one of the copy does. What nobody
+// uses any more is no result. Who calls it from outside gets the first copy, and
 // multiplies by itself.
 // RUN: %batch-opt %s --share-leaf-products --symbol-dce --canonicalize --cse --verify-diagnostics -o %t
 // RUN: %FileCheck %s < %t
@@ -7,7 +8,7 @@
 
 // AGAIN-COUNT-2: func.func private
 // AGAIN-NOT: func.func private
-cfb.adt @Tree ["Leaf", "Node"] [[i32], [!cfb.adt<@Tree>, !cfb.adt<@Tree>, !cfb.adt<@Tree>]]
+cfb.adt @Tree ["Leaf", "Same", "Node"] [[i32], [!cfb.adt<@Tree>], [!cfb.adt<@Tree>, !cfb.adt<@Tree>, !cfb.adt<@Tree>]]
 ml_program.global private @emb(#ml_program.extern<tensor<9x64xf32>>) : tensor<9x64xf32>
 ml_program.global private @u(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
 ml_program.global private @v(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
@@ -20,6 +21,9 @@ ml_program.global private @v(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x
 // CHECK: %[[U:.*]] = ml_program.global_load_const @u
 // CHECK: %[[P:.*]] = linalg.vecmat ins(%[[ROW]], %[[U]]
 // CHECK: cfb.yield %[[LEAF]], %[[P]]
+// CHECK: ^bb0(%[[SAME:.*]]: !cfb.adt<@Tree>):
+// CHECK-NEXT: %[[S:.*]]:2 = func.call @cell_1(%[[SAME]])
+// CHECK-NEXT: cfb.yield %[[S]]#0, %[[S]]#1
 // CHECK: %[[A:.*]]:2 = func.call @cell_1(
 // CHECK: %[[B:.*]] = func.call @cell_2(
 // CHECK: %[[C:.*]]:2 = func.call @cell_1(
@@ -41,6 +45,10 @@ func.func private @cell(%t: !cfb.adt<@Tree>) -> (tensor<64xf32>, tensor<64xf32>)
     %x = cfb.lookup %emb[%i] : tensor<9x64xf32> -> tensor<64xf32>
     %y = arith.mulf %x, %x : tensor<64xf32>
     cfb.yield %x, %y : tensor<64xf32>, tensor<64xf32>
+  }, {
+  ^bb0(%same: !cfb.adt<@Tree>):
+    %h:2 = func.call @cell(%same) : (!cfb.adt<@Tree>) -> (tensor<64xf32>, tensor<64xf32>)
+    cfb.yield %h#0, %h#1 : tensor<64xf32>, tensor<64xf32>
   }, {
   ^bb0(%a: !cfb.adt<@Tree>, %b: !cfb.adt<@Tree>, %c: !cfb.adt<@Tree>):
     %ha:2 = func.call @cell(%a) : (!cfb.adt<@Tree>) -> (tensor<64xf32>, tensor<64xf32>)

@@ -1,7 +1,7 @@
 //! The models compiled in every way that the tools offer: a technique left out may cost time, never
 //! a result.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use cohort_e2e::instances::{Instances, Shape};
@@ -14,18 +14,38 @@ use crate::models::{MODELS, to_text};
 /// How far f32 may be from f64, of the largest number of an instance's output.
 const CLOSENESS: Closeness = Closeness::WholeOutput(1e-4);
 
-/// The passes that `--without` takes, as the tool itself lists them.
-fn optional_passes() -> Vec<String> {
+/// A pass that `--without` takes.
+struct Pass {
+    name: String,
+    /// The highest level that shows what it did.
+    emit: &'static str,
+}
+
+/// Those passes, as the tool itself lists them.
+fn optional_passes() -> Vec<Pass> {
     let program = MODELS[0].shipped().source;
     let refusal = run("batch-opt", &[program.into(), "--without=?".into()], "");
-    let listed: Vec<String> = refusal
+    let help = run("batch-opt", &["--help".into()], "").stdout;
+    let emit = |name: &str| {
+        let mut lines = help.lines();
+        let line = lines.find(|line| line.split_whitespace().next() == Some(&format!("--{name}")));
+        let line = line.unwrap_or_else(|| panic!("no help for {name}"));
+        match ["(level 0", "(level 1", "(level 2"].iter().any(|level| line.contains(level)) {
+            true => "--emit=batched",
+            false => "--emit=target",
+        }
+    };
+    let listed: Vec<Pass> = refusal
         .stderr
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split(':').next())
-        .map(str::to_owned)
+        .map(|name| Pass {
+            name: name.to_owned(),
+            emit: emit(name),
+        })
         .collect();
     assert!(
-        listed.iter().any(|name| name == "hoist-operators"),
+        listed.iter().any(|pass| pass.name == "hoist-operators"),
         "no list of passes from {}",
         refusal.describe()
     );
@@ -74,18 +94,27 @@ fn check_all(ways: &[Vec<&str>], mut wanted: impl FnMut(&Model, &[&str]) -> bool
 #[test]
 fn a_technique_left_out_changes_no_result() {
     let passes = optional_passes();
-    let all = passes.join(",");
-    let each = passes.iter().map(String::as_str);
-    let ways: Vec<Vec<&str>> = each
-        .chain([all.as_str()])
-        .map(|names| vec!["--without", names])
+    let all: Vec<&str> = passes.iter().map(|pass| pass.name.as_str()).collect();
+    let all = all.join(",");
+    let each = passes.iter().map(|pass| (pass.name.as_str(), pass.emit));
+    let ways: Vec<(&str, &str)> = each.chain([(all.as_str(), "--emit=target")]).collect();
+    let emitted: HashMap<&str, &str> = ways.iter().copied().collect();
+    let ways: Vec<Vec<&str>> = (ways.iter())
+        .map(|(names, _)| vec!["--without", names])
         .collect();
     let (hasher, mut done) = (RandomState::new(), HashSet::new());
+    let mut last = None;
     check_all(&ways, |model, way| {
         // Most techniques find nothing to do in a model: what the code is made of is then what it was before.
-        let target = [&["--emit=target"], way].concat();
-        let code = model.batch_opt(&target).expect_code(0).output;
-        done.insert(hasher.hash_one(code))
+        let mut is_new = |emit: &str, way: &[&str]| {
+            let code = model.batch_opt(&[&[emit], way].concat());
+            done.insert(hasher.hash_one(code.expect_code(0).output))
+        };
+        if last.replace(model.source.clone()) != Some(model.source.clone()) {
+            is_new("--emit=batched", &[]);
+            is_new("--emit=target", &[]);
+        }
+        is_new(emitted[way[1]], way)
     });
     assert!(done.len() > 3 * MODELS.len(), "techniques do something");
 }
@@ -271,5 +300,66 @@ fn constructors_are_known_where_values_are_built() {
         &["--granularity", "operator"],
     ] {
         check(&model, &input, &expected, way);
+    }
+}
+
+/// Leaves of one row and of two, calls that need products, parts of one, or none, and calls from outside.
+const LEAVES: &str = "
+    dim V, H
+    param emb: f32[V, H]
+    param u: f32[H, H]  param v: f32[H, H]  param w: f32[2*H, H]  param b: f32[H]
+    type Tree = Leaf(i32) | Given(f32[H]) | Same(Tree) | Node(Tree, Tree)
+
+    fn cell(t: Tree) -> (f32[H], f32[H]) {
+      match t {
+        Leaf(i) => (tanh(emb[i] @ u + b), emb[i]),
+        Given(x) => (x, x * x),
+        Same(s) => cell(s),
+        Node(l, r) => {
+          let (hl, cl) = cell(l);
+          let (hr, cr) = other(r);
+          (tanh(hl @ u + tanh(hr) @ v + b), 0.5 * cl + tanh(concat(hl, cr) @ w))
+        }
+      }
+    }
+
+    fn other(t: Tree) -> (f32[H], f32[H]) {
+      match t {
+        Leaf(i) => (emb[i], emb[0] - emb[i]),
+        Given(x) => (x, b),
+        Same(s) => { let (h, c) = cell(s); (tanh(h @ v), c) },
+        Node(l, r) => {
+          let (hl, cl) = cell(l);
+          let (hr, _) = other(r);
+          (tanh(hl @ u + hr), cl)
+        }
+      }
+    }
+
+    fn main(t: Tree) -> (f32[H], f32[H]) { let (h, c) = cell(t); (h @ u, c) }";
+
+#[test]
+fn leaves_share_products() {
+    let mut rng = Rng::new(35);
+    for width in [64, 67] {
+        let model = Model::from_text(LEAVES, &[("V", 9), ("H", width)], &mut rng);
+        let mut instances = Instances::new(&model.program, model.vocabulary());
+        let instances: Vec<_> = (0..12)
+            .map(|index| {
+                let shape = Shape::nth(index, 12, &mut rng);
+                instances.instance(&format!("i{index}"), shape, &mut rng)
+            })
+            .collect();
+        let input = to_text(&instances);
+        let expected = model.oracle_lines(&input);
+        let code = |way: &[&str]| {
+            let target = [&["--emit=target"], way].concat();
+            model.batch_opt(&target).expect_code(0).output
+        };
+        let without = ["--without", "share-leaf-products"];
+        assert_ne!(code(&[]), code(&without), "nothing is shared");
+        for way in [&[][..], &without, &["--without", "split-products"]] {
+            check(&model, &input, &expected, way);
+        }
     }
 }
