@@ -10,10 +10,11 @@ pub use cohort_dialects::enums::Granularity;
 use cohort_dialects::enums::{DialectEnum, Gradients, Rounding};
 use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::level0::{
-    form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_operators,
-    keep_functions, keep_operators, limit_inlining, mark_recursive, recognise_reductions,
-    refactor_recursion, resolve_dims, share_leaf_products, share_slices, specialise_constructors,
-    specialise_functions, split_products, unroll_counters, unroll_loops, unroll_recursion,
+    form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_lookups,
+    hoist_operators, keep_functions, keep_operators, limit_inlining, mark_recursive,
+    recognise_reductions, refactor_recursion, resolve_dims, share_leaf_products, share_slices,
+    specialise_constructors, specialise_functions, split_products, unroll_counters, unroll_loops,
+    unroll_recursion,
 };
 use cohort_passes::level1::{
     batch_blocks, differentiate_blocks, find_phases, operand_reuse, static_depth,
@@ -69,6 +70,7 @@ pub const PASSES: &[PassInfo] = &[
     share_leaf_products::PASS,
     split_products::PASS,
     hoist_operators::PASS,
+    hoist_lookups::PASS,
     form_blocks::PASS,
     operand_reuse::PASS,
     static_depth::PASS,
@@ -220,6 +222,11 @@ const TO_BLOCKS: &[Step] = &[
     Step::Optional(
         hoist_operators::PASS,
         "work that does not depend on the recursion runs with what does, step by step",
+    ),
+    // One launch more, behind which others wait.
+    Step::Host(
+        hoist_lookups::PASS,
+        "what a looked-up row is multiplied with is computed in each step of a loop, not once for equal rows",
     ),
     Step::Ours(form_blocks::PASS),
     OPERAND_REUSE,

@@ -4,6 +4,7 @@ pub mod form_blocks;
 pub mod guard_decisions;
 pub mod hoist_constants;
 pub mod hoist_invariants;
+pub mod hoist_lookups;
 pub mod hoist_operators;
 pub mod keep_functions;
 pub mod keep_operators;

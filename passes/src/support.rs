@@ -7,6 +7,7 @@ pub mod dims;
 pub(crate) mod ends;
 pub(crate) mod functions;
 pub mod ir;
+pub(crate) mod known;
 pub(crate) mod origins;
 pub(crate) mod products;
 pub mod symbols;

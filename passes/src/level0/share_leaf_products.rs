@@ -62,10 +62,11 @@ use crate::support::ir::{
     blocks_of, callee_of, calls_in, clone_op, functions_of, is_private, key, op_key, set_attribute,
     symbol_of, users_of,
 };
+use crate::support::known::is_made_of_a_row;
 use crate::support::symbols::Symbols;
 use crate::support::waves::{GRADIENTS, GRANULARITY, close};
 
-use self::call::{Call, Made, is_made_of_a_row, split_concatenations};
+use self::call::{Call, Made, split_concatenations};
 
 mod call;
 
@@ -239,9 +240,7 @@ impl<'c> Program<'c> {
     /// Whether a function ends with what a call of it returns: then a copy does with what a call of the copy returns.
     fn hands_on(&self, call: &Call<'c>) -> bool {
         let end = end_of(self.functions[&call.callee]);
-        let ends: HashSet<usize> = (end.into_iter().flat_map(ends_below))
-            .map(op_key)
-            .collect();
+        let ends: HashSet<usize> = (end.into_iter().flat_map(ends_below)).map(op_key).collect();
         let mut users = results_of(call.operation).into_iter().flat_map(users_of);
         users.all(|user| ends.contains(&op_key(user)))
     }

@@ -13,11 +13,12 @@ use melior::{
 use super::Copy;
 use crate::support::concatenations::{Run, concatenation, runs, split};
 use crate::support::ir::{
-    TensorType, blocks_of, callee_of, defining_op, erase, is_local, key, nested_ops, op_key,
-    replace_uses, users_of,
+    TensorType, blocks_of, callee_of, defining_op, erase, key, nested_ops, op_key, replace_uses,
+    users_of,
 };
+use crate::support::known::is_known;
 use crate::support::products::multiplies;
-use crate::support::waves::{Role, is_dear, role, used_values};
+use crate::support::waves::{Role, is_dear, role};
 
 /// The shortest contracted dim for which a product's result is worth storing: from there on, on processors that were
 /// measured, what leaves share is more than what all nodes store and read.
@@ -256,15 +257,6 @@ fn only_call_of(operation: OperationRef<'_, '_>, made_of: &HashMap<usize, usize>
     waited.all(is_same).then_some(call)
 }
 
-/// Whether a value is a constant or a parameter, or made of such alone.
-fn is_known(value: Val<'_>) -> bool {
-    defining_op(value).is_some_and(|producer| match role(producer) {
-        Role::Constant | Role::Parameter => true,
-        Role::Tensor => operands_of(producer).into_iter().all(is_known),
-        Role::Control => false,
-    })
-}
-
 /// Whether a product of so long a contracted dim is worth storing. One whose shape is not static is not, as no calls
 /// of it are shared.
 fn is_worth_storing(product: OperationRef<'_, '_>, contracted: u64) -> bool {
@@ -302,25 +294,4 @@ fn add_with_producers<'c>(
         }
         found.push(operation);
     }
-}
-
-/// Whether values are made of one row of a parameter, and of parameters and constants.
-pub(super) fn is_made_of_a_row(values: Vec<Val<'_>>) -> bool {
-    let mut rows = HashSet::new();
-    let mut pending = values;
-    while let Some(value) = pending.pop() {
-        let Some(producer) = defining_op(value) else {
-            return false;
-        };
-        if Op::CfbLookup.is(producer) && is_known(operands_of(producer)[0]) {
-            rows.insert(op_key(producer));
-        } else if role(producer) == Role::Tensor {
-            let inside = HashSet::from([op_key(producer)]);
-            let used = used_values(producer).into_iter();
-            pending.extend(used.filter(|value| !is_local(*value, &inside)));
-        } else if !is_known(value) {
-            return false;
-        }
-    }
-    rows.len() == 1
 }

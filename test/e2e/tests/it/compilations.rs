@@ -30,7 +30,10 @@ fn optional_passes() -> Vec<Pass> {
         let mut lines = help.lines();
         let line = lines.find(|line| line.split_whitespace().next() == Some(&format!("--{name}")));
         let line = line.unwrap_or_else(|| panic!("no help for {name}"));
-        match ["(level 0", "(level 1", "(level 2"].iter().any(|level| line.contains(level)) {
+        match ["(level 0", "(level 1", "(level 2"]
+            .iter()
+            .any(|level| line.contains(level))
+        {
             true => "--emit=batched",
             false => "--emit=target",
         }
