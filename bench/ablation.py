@@ -40,6 +40,7 @@ UNROLLED = ("--unroll", "1"), ("--unroll", "2")
 RECURSIONS = (
     "fork-join",
     "hoist-arguments",
+    "hoist-lookups",
     "refactor-recursion",
     "share-leaf-products",
     "specialise-constructors",

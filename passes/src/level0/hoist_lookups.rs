@@ -1,10 +1,10 @@
 //! `hoist-lookups`: what a looked-up row is multiplied with is a block of its own, which equal rows share (level 0).
 //!
 //! Calls that take one row of a parameter and nothing else are made once and kept. In a step of a loop, as
-//! `emb[w] @ wx + h @ wh`, the product of such a row is part of a block that takes other rows as well, so it is computed in
-//! each step anew. It is marked `cfb.hoisted`, and `form-blocks` makes a block of it alone. `hoist-operators` does so where
-//! steps can be batched before their loop; this is for loops that tensors decide, and for elements of a list that are looked up in some
-//! instances and computed in others.
+//! `emb[w] @ wx + h @ wh`, the product of such a row is part of a block that takes other rows as well, so it is
+//! computed in each step anew. It is marked `cfb.hoisted`, and `form-blocks` makes a block of it alone.
+//! `hoist-operators` does so where steps can be batched before their loop; this is for loops that tensors decide, and
+//! for elements of a list that are looked up in some instances and computed in others.
 //!
 //! ```mlir
 //! %x = cfb.lookup %emb[%w] : tensor<9x256xf32> -> tensor<256xf32>
@@ -15,12 +15,12 @@
 //! %p = linalg.vecmat {cfb.hoisted} ins(%x, %wx : …) outs(%zero : …) -> tensor<256xf32>
 //! ```
 //!
-//! Done where it pays: a product of 32,768 multiplications or more with parameters, since with fewer the launch
-//! costs what it saves. Left with its users is what all of them, up to the end of the basic block, make of that row alone: they are
-//! one block with it, which equal rows share as it is.
+//! Done where it pays: a product with parameters of 32,768 multiplications or more, since with fewer the launch costs
+//! what it saves. Left with its users is a product of which all of them, up to the end of the basic block, take that row
+//! alone: they are one block with it, which equal rows share as it is.
 //!
-//! Part of the pipeline where no code for a GPU is wanted: there a launch that others wait for costs more than rows do.
-//! Where gradients are wanted, equal calls are not shared, and nothing is marked.
+//! Part of the pipeline where no code for a GPU is wanted: there a launch that others wait for costs more than rows
+//! do. Where gradients are wanted, equal calls are not shared, and nothing is marked.
 //!
 //! Requires: level 0 after `hoist-operators`. Leaves: level 0.
 

@@ -25,7 +25,7 @@ struct Pass {
 fn optional_passes() -> Vec<Pass> {
     let program = MODELS[0].shipped().source;
     let refusal = run("batch-opt", &[program.into(), "--without=?".into()], "");
-    let help = run("batch-opt", &["--help".into()], "").stdout;
+    let help = run("batch-opt", &["--help".into()], "").output;
     let emit = |name: &str| {
         let mut lines = help.lines();
         let line = lines.find(|line| line.split_whitespace().next() == Some(&format!("--{name}")));
@@ -119,7 +119,7 @@ fn a_technique_left_out_changes_no_result() {
         }
         is_new(emitted[way[1]], way)
     });
-    assert!(done.len() > 3 * MODELS.len(), "techniques do something");
+    assert!(done.len() > 5 * MODELS.len(), "techniques do something");
 }
 
 #[test]
