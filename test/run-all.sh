@@ -80,11 +80,11 @@ finish() {
 
 suite 'Rust tests' cargo test --release --workspace --no-fail-fast
 # The longest first.
+beside 'code for GPUs' test/gpu-code.sh
+beside 'AArch64, emulated' test/aarch64.sh
 beside 'the wheel for Python' test/python.sh
 # Always the same ones: what a fresh seed finds is for `make fuzz`, and stops no change that is not to blame.
 beside 'changed inputs and random programs' "$COHORT_BIN/cohort-fuzz" --minutes 5 --seed 1 --rounds 25
-beside 'AArch64, emulated' test/aarch64.sh
-beside 'code for GPUs' test/gpu-code.sh
 beside 'IR tests' bash test/run-lit.sh
 beside 'batch-run without the compiler' test/runner.sh
 beside 'the driver of a GPU, imitated' test/device/imitation.sh
