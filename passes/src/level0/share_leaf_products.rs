@@ -31,9 +31,9 @@
 //! one product too many, and in return its rows are in the launches of other nodes.
 //!
 //! Done where it pays: as a product's result is stored and read where it was used at once before, the contracted dim
-//! must be at least 64 long, 256 where the result has more than 2,048 elements; and some end of the function must
-//! depend on one looked-up row and nothing else but parameters. What an end makes of parameters alone is left to
-//! `specialise-kernels`, which needs no launches of its own for it.
+//! must be at least 64 long, 128 where the result is longer than it, 256 where that has more than 2,048 elements; and
+//! some end of the function must depend on one looked-up row and nothing else but parameters. What an end makes of
+//! parameters alone is left to `specialise-kernels`, which needs no launches of its own for it.
 //!
 //! Part of the pipeline where no code for a GPU is wanted. There a node's product with its own result is a launch
 //! behind the one that computes that, so a level is two launches one behind the other, and these are what takes time.

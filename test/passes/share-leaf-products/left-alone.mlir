@@ -1,7 +1,7 @@
-// Left as they are: a product too short to be stored, or too large a one; a recursion of which no end depends on one
-// row alone, or on none at all; one that may be called from outside; a product with what is no parameter, or of two calls, or in a choice of
-// its own; and one of which callers need five products. A function that some of its calls need as it is stays beside
-// its copy.
+// Left as they are: a product too short to be stored, one longer than what it is made of, and too large a one; a recursion of
+// which no end depends on one row alone, or on none at all; one that may be called from outside; a product with what is no
+// parameter, or of two calls, or in a choice of its own; and one of which callers need five products. A function that some
+// of its calls need as it is stays beside its copy.
 // RUN: %batch-opt %s --share-leaf-products --verify-diagnostics -o %t
 // RUN: %FileCheck %s < %t
 
@@ -10,6 +10,7 @@ ml_program.global private @few(#ml_program.extern<tensor<9x63xf32>>) : tensor<9x
 ml_program.global private @narrow(#ml_program.extern<tensor<63x63xf32>>) : tensor<63x63xf32>
 ml_program.global private @emb(#ml_program.extern<tensor<9x64xf32>>) : tensor<9x64xf32>
 ml_program.global private @u(#ml_program.extern<tensor<64x64xf32>>) : tensor<64x64xf32>
+ml_program.global private @longer(#ml_program.extern<tensor<64x65xf32>>) : tensor<64x65xf32>
 ml_program.global private @wide(#ml_program.extern<tensor<64x4096xf32>>) : tensor<64x4096xf32>
 ml_program.global private @back(#ml_program.extern<tensor<4096x64xf32>>) : tensor<4096x64xf32>
 
@@ -29,6 +30,25 @@ func.func private @short(%t: !cfb.adt<@Tree>) -> tensor<63xf32> attributes {no_i
     cfb.yield %h : tensor<63xf32>
   })
   return %r : tensor<63xf32>
+}
+
+// CHECK-NOT: @long_
+func.func private @long(%t: !cfb.adt<@Tree>) -> tensor<64xf32> attributes {no_inline} {
+  %zero = arith.constant dense<0.0> : tensor<65xf32>
+  %r = cfb.match %t : !cfb.adt<@Tree> -> (tensor<64xf32>) ({
+  ^bb0(%i: i32):
+    %emb = ml_program.global_load_const @emb : tensor<9x64xf32>
+    %x = cfb.lookup %emb[%i] : tensor<9x64xf32> -> tensor<64xf32>
+    cfb.yield %x : tensor<64xf32>
+  }, {
+  ^bb0(%a: !cfb.adt<@Tree>, %b: !cfb.adt<@Tree>):
+    %l = func.call @long(%a) : (!cfb.adt<@Tree>) -> tensor<64xf32>
+    %longer = ml_program.global_load_const @longer : tensor<64x65xf32>
+    %p = linalg.vecmat ins(%l, %longer : tensor<64xf32>, tensor<64x65xf32>) outs(%zero : tensor<65xf32>) -> tensor<65xf32>
+    %h = tensor.extract_slice %p[0] [64] [1] : tensor<65xf32> to tensor<64xf32>
+    cfb.yield %h : tensor<64xf32>
+  })
+  return %r : tensor<64xf32>
 }
 
 // CHECK-NOT: @large_

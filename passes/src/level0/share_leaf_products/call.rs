@@ -24,6 +24,10 @@ use crate::support::waves::{Role, is_dear, role};
 /// measured, what leaves share is more than what all nodes store and read.
 const SHORTEST: u64 = 64;
 
+/// The same for results longer than that dim: nodes store more of them than of their states, and threads share the
+/// memory that it goes to.
+const SHORTEST_OF_LONG: u64 = 128;
+
 /// The same for results of more than [`LARGE`] elements, which are read from further away than they are computed.
 const SHORTEST_OF_LARGE: u64 = 256;
 
@@ -269,9 +273,13 @@ fn is_worth_storing(product: OperationRef<'_, '_>, contracted: u64) -> bool {
         return false;
     }
     let result = types.last().map_or(&[][..], |ty| &ty.shape);
-    let shortest = match result.iter().flatten().product::<u64>() > LARGE {
-        true => SHORTEST_OF_LARGE,
-        false => SHORTEST,
+    let elements = result.iter().flatten().product::<u64>();
+    let shortest = if elements > LARGE {
+        SHORTEST_OF_LARGE
+    } else if elements > contracted {
+        SHORTEST_OF_LONG
+    } else {
+        SHORTEST
     };
     contracted >= shortest
 }
