@@ -12,6 +12,14 @@ use crate::parser::{Entry, Kind, Operand, Statement, Variable};
 /// Registers that a function may have; more are a mistake, or meant to use up memory.
 const MOST_REGISTERS: u32 = 1 << 16;
 
+/// In which order a load is with what other blocks write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Weak,
+    Relaxed,
+    Acquire,
+}
+
 /// Registers of one prefix.
 struct Class {
     first: Slot,
@@ -210,10 +218,11 @@ impl<'a> Names<'a> {
                 }))
             }
             ("ld", _, [to, from]) => {
-                let (access, is_acquire) = self.access(opcode, to, from, true)?;
-                match is_acquire {
-                    true => Instruction::Acquire(access),
-                    false => Instruction::Load(access),
+                let (access, order) = self.access(opcode, to, from, true)?;
+                match order {
+                    Order::Weak => Instruction::Load(access),
+                    Order::Relaxed => Instruction::Look(access),
+                    Order::Acquire => Instruction::Acquire(access),
                 }
             }
             ("st", _, [to, from]) => Instruction::Store(self.access(opcode, from, to, false)?.0),
@@ -277,16 +286,16 @@ impl<'a> Names<'a> {
         Some(to.and_then(|to| Ok(copy(to, from?, copied?))))
     }
 
-    /// What a load or a store accesses; and whether it is a load that others are waited for by.
+    /// What a load or a store accesses, and in which order with what others do.
     fn access(
         &mut self,
         opcode: &str,
         registers: &Operand<'a>,
         at: &Operand<'a>,
         is_load: bool,
-    ) -> Decoded<(Access, bool)> {
+    ) -> Decoded<(Access, Order)> {
         let unknown = || format!("`{opcode}` with these operands is not interpreted");
-        let (mut space, mut count, mut bits, mut is_acquire) = (None, 1_u8, None, false);
+        let (mut space, mut count, mut bits, mut order) = (None, 1_u8, None, Order::Weak);
         for word in opcode.split('.').skip(1) {
             match word {
                 "global" => space = Some(Space::Global),
@@ -294,9 +303,10 @@ impl<'a> Names<'a> {
                 "param" if is_load => space = Some(Space::Parameter),
                 "v2" => count = 2,
                 "v4" => count = 4,
-                "acquire" if is_load => is_acquire = true,
+                "acquire" if is_load => order = Order::Acquire,
+                "relaxed" | "volatile" if is_load => order = Order::Relaxed,
                 // Which caches are used, and by whom, changes nothing here.
-                "gpu" | "nc" | "relaxed" | "volatile" => {}
+                "gpu" | "nc" => {}
                 of => {
                     bits = Some(
                         arithmetic::width(of)
@@ -334,7 +344,7 @@ impl<'a> Names<'a> {
             offset: place.offset,
             registers: slots,
         };
-        Ok((access, is_acquire))
+        Ok((access, order))
     }
 
     /// `[register + offset]` or `[variable + offset]`.

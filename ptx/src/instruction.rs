@@ -100,7 +100,9 @@ pub enum Instruction {
     Binary(fn(u64, u64) -> u64, Slot, [Slot; 2]),
     Ternary(fn(u64, u64, u64) -> u64, Slot, [Slot; 3]),
     Load(Access),
-    /// A load that other blocks are waited for by.
+    /// A load that other blocks are waited for by, and that finds what is in memory.
+    Look(Access),
+    /// The same, behind which all is read anew.
     Acquire(Access),
     Store(Access),
     /// Adds to a word of 32 bits of global memory, and gives what was there.

@@ -107,6 +107,15 @@ impl Around<'_, '_> {
         Ok(())
     }
 
+    /// Loads what is in memory, whatever the block has seen of it.
+    fn look(&mut self, pc: usize, access: &Access) -> Result<(), Error> {
+        let address = self.at(access.base, access.offset);
+        if let (Space::Global, Some(view)) = (access.space, &mut self.view) {
+            view.meet(self.memory, address, access.all_bytes());
+        }
+        self.load(pc, access)
+    }
+
     #[inline]
     fn store(&mut self, pc: usize, access: &Access) -> Result<(), Error> {
         let address = self.at(access.base, access.offset);
@@ -248,6 +257,10 @@ impl Thread {
                 }
                 Instruction::Load(access) => around.load(pc, access)?,
                 Instruction::Store(access) => around.store(pc, access)?,
+                Instruction::Look(access) => {
+                    around.look(pc, access)?;
+                    break Stop::Looked(pc);
+                }
                 Instruction::Acquire(access) => {
                     if let Some(view) = &mut around.view {
                         view.forget();

@@ -1,8 +1,9 @@
 //! What a block sees of global memory while others run: the model of memory at its weakest.
 //!
 //! What a block writes, others see from its next fence on, or when it has ended; what it has read once it reads again
-//! as it was, whatever others wrote, until it has a fence or a load that acquires (*PTX ISA*, "Memory Consistency
-//! Model"). A card may be as late with either; so text that lacks a fence computes something else here.
+//! as it was, whatever others wrote, until it has a fence or a load that acquires; but a relaxed load finds what is in memory
+//! (*PTX ISA*, "Memory Consistency Model"). A card may be as late with either; so text that lacks a fence computes
+//! something else here.
 
 use std::collections::HashMap;
 

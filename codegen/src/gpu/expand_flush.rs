@@ -294,7 +294,6 @@ fn write_barrier<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Ou
 /// Of the `llvm` dialect: an addition, and orderings of memory.
 const ADD: i64 = 1;
 const MONOTONIC: i64 = 2;
-const ACQUIRE: i64 = 4;
 const ACQUIRE_RELEASE: i64 = 6;
 
 fn device<'c>(e: &Emitter<'c>) -> Attribute<'c> {
@@ -309,12 +308,13 @@ fn fence(e: &Emitter<'_>) {
     e.b.op(Op::LlvmFence, &[], &[], &attributes, vec![]);
 }
 
-/// Waits until as many blocks have arrived.
+/// Waits until as many blocks have arrived. The fence behind it orders what is read then: a load that acquires would
+/// empty the processor's first cache at each turn.
 fn wait<'c>(e: &Emitter<'c>, arrived: Val<'c>, arrivals: Val<'c>) {
     let (before, block) = region_with_block(&[], e.b.location);
     let inner = e.within(block);
     let load = [
-        (keys::ORDERING, e.b.i64_attr(ACQUIRE)),
+        (keys::ORDERING, e.b.i64_attr(MONOTONIC)),
         (keys::SYNCSCOPE, device(e)),
         (keys::ALIGNMENT, IntegerAttribute::new(e.i64, 4).into()),
     ];

@@ -48,7 +48,7 @@ fn add_up(barrier: &str, is_together: bool) -> Case {
 }
 
 const GRID_BARRIER: &str = "fence.acq_rel.gpu; atom.global.add.u32 %r4, [%rd1], 1;
-    $L_wait: ld.acquire.gpu.global.b32 %r8, [%rd1]; setp.gt.u32 %p3, %r9, %r8; @%p3 bra $L_wait;
+    $L_wait: ld.relaxed.gpu.global.b32 %r8, [%rd1]; setp.gt.u32 %p3, %r9, %r8; @%p3 bra $L_wait;
     fence.acq_rel.gpu;";
 
 #[test]
@@ -69,6 +69,12 @@ fn a_missing_fence_shows() {
     // What was read before the barrier is read anew behind it.
     let early = "ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%rd1];";
     assert_eq!(sums(&format!("{early} {GRID_BARRIER}")), [46; 4]);
+    // A load that acquires is the second fence, one that is relaxed is none.
+    let (wait, acquire) = rest.rsplit_once(' ').unwrap();
+    assert_eq!(acquire, "fence.acq_rel.gpu;");
+    let unfenced = format!("{release} {early} {wait}");
+    assert_ne!(sums(&unfenced), [46; 4]);
+    assert_eq!(sums(&unfenced.replace("relaxed", "acquire")), [46; 4]);
 }
 
 #[test]

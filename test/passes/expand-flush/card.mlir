@@ -13,7 +13,7 @@
 // CHECK-NEXT: llvm.fence syncscope("device") acq_rel
 // CHECK: llvm.atomicrmw add %[[ARRIVED]], %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, i32
 // CHECK: scf.while
-// CHECK-NEXT: %[[NOW:[a-z0-9]*]] = llvm.load %[[ARRIVED]] atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+// CHECK-NEXT: %[[NOW:[a-z0-9]*]] = llvm.load %[[ARRIVED]] atomic syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> i32
 // CHECK: arith.cmpi slt, %{{.*}}, %[[ALL]] : i64
 // CHECK: llvm.fence syncscope("device") acq_rel
 // CHECK: gpu.barrier

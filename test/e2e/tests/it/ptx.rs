@@ -221,7 +221,7 @@ fn a_mistake_in_the_text_shows() {
     assert!(is_caught(&found), "fences: {}", found.describe());
     // It goes on as if all had come.
     let found = changed(&|text| {
-        let line = |line: &str| match line.trim().strip_prefix("ld.acquire.gpu.global.b32 \t") {
+        let line = |line: &str| match line.trim().strip_prefix("ld.relaxed.gpu.global.b32 \t") {
             Some(rest) => {
                 let (register, _) = rest.split_once(',').expect("a register");
                 format!("mov.b32 {register}, 0x7fffffff;")
