@@ -51,6 +51,8 @@ H200 = SimpleNamespace(**{name: fact[0] for name, fact in FACTS.items()})
 # Loads from the second cache that a block begins with, each of which needs the one before: an index, the row that it
 # names, and the first copy; of a flush that is one launch its step, its launch and its arguments before these.
 BEGINS, BEGINS_OF_FLUSH = 3, 6
+# Instructions for a word of weights that stay, of the thread that copies it.
+PANEL_INSTRUCTIONS = 12
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Work:
     steps: float
     step_bytes: float
     stored: float  # Rounds of the loop over what is stored.
+    ahead: int = 1  # Steps whose copies are on their way.
 
 
 def tile_of(launch, rows):
@@ -85,6 +88,25 @@ def work_of_tiles(launch, size, rows, code):
         gates = launch.sums[0][1]
         passes = code.adds / (4 * size.columns * gates) + code.adds / size.rows
     return Work(blocks, rounds, passes, steps, copied / steps, max(1, each_row * each_column / (4 * THREADS)))
+
+
+def work_of_resident(launch, rows, code):
+    """Of `ragged.tiles` whose weights stay in shared memory."""
+    size, gates = launch.resident, launch.sums[0][1]
+    blocks = math.ceil(rows / size.rows) * (launch.columns // size.columns)
+    steps = sum(terms for terms, _ in launch.sums) / size.terms
+    # Lanes load four terms of a row or a column at once.
+    passes = size.terms / 4 * (max(1, size.rows_of_warp / 8) + gates * max(1, size.columns / 8))
+    return Work(blocks, steps, passes, steps, 4 * size.rows * size.terms, 1, size.stages - 1)
+
+
+def panels_seconds(card, launch, work, slots):
+    """What it takes once a flush until all blocks have their weights."""
+    beside = min(math.ceil(work.blocks / card.processors), slots)
+    words = launch.resident.columns * launch.terms
+    rate = min(card.processor_rate, card.l2_rate / min(card.processors, work.blocks) / card.clock)
+    cycles = max(4 * words / rate, PANEL_INSTRUCTIONS * words / THREADS)
+    return (card.l2_latency + beside * cycles) / card.clock
 
 
 def work_of_calls(launch, code, rows, calls, mean_keys):
@@ -126,7 +148,7 @@ def block_cycles(card, work, code, beside, rate, mma, begins):
     options = {
         reason: work.rounds / work.steps * of_round + beside * code.of_step + card.block_barrier,
         "second cache": beside * work.step_bytes / rate,
-        "copies": card.l2_latency + work.step_bytes / rate,
+        "copies": card.l2_latency / work.ahead + work.step_bytes / rate,
     }
     reason = max(options, key=options.get)
     once = max(beside, card.once_cycles) * (code.once + work.stored * code.stored)

@@ -117,7 +117,9 @@ def compile_case(options, case, folder):
     ptx, cubin = folder / "code.ptx", folder / "code.cubin"
     run(*common, "--emit=ptx", "-o", ptx)
     log = run(tool("ptxas"), "-arch=sm_90", "-O3", "-v", ptx, "-o", cubin)
-    return gpu_plan.read_kernels(plan), gpu_plan.read_codes(run(tool("nvdisasm"), "-c", cubin), log)
+    kernels = gpu_plan.read_kernels(plan)
+    launches = [launch for kernel in kernels.values() for launch in kernel.launches]
+    return kernels, gpu_plan.read_codes(run(tool("nvdisasm"), "-c", cubin), log, launches)
 
 
 def predict_case(case, kernels, codes, counts):

@@ -12,6 +12,8 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "test" / "sass"))
 from lint import count, kernels, loops_of, product_loop  # noqa: E402
 
+# The function that runs a flush.
+FLUSH = "cohort_flush"
 WARPS = 4
 THREADS = 32 * WARPS
 # Bytes of an element, and of a weight that was rounded when it was loaded.
@@ -39,6 +41,23 @@ class Size:
 
 
 @dataclass
+class Resident:
+    """A size whose weights stay in shared memory: columns of a block, terms of rows in a buffer, and buffers."""
+
+    columns: int
+    terms: int
+    stages: int
+
+    @property
+    def rows_of_warp(self):
+        return 32 // self.columns
+
+    @property
+    def rows(self):
+        return WARPS * self.rows_of_warp
+
+
+@dataclass
 class Launch:
     """A launch of a kernel: `ragged.tiles`, `ragged.blocks`, or a stage over calls."""
 
@@ -57,6 +76,7 @@ class Launch:
     keys: int = 0
     row_bytes: int = 0  # What a row has in the device's memory.
     weight: int = BYTES["f32"]  # Bytes of a weight.
+    resident: Resident = None  # Of tiles: instead of the small size, in a flush that is one launch.
 
     @property
     def terms(self):
@@ -134,8 +154,9 @@ def read_launch(name, kind, head, body, memory):
         columns, depth, rows, keys = (int(number) for number in found.groups())
         sizes = {"columns": columns, "sums": [(depth, 1)], "block_rows": rows, "keys": keys}
         return Launch(name, "calls", False, row_bytes=row_bytes, **sizes)
-    found = re.search(r"over \[([\d, ]*)\] small \[([\d, ]+)\] large \[([\d, ]+)\] from (\d+)(?: rounded (\w+))?", head)
-    rounded = found[5] or ""
+    found = r"over \[([\d, ]*)\] small \[([\d, ]+)\] large \[([\d, ]+)\] from (\d+)(?: resident \[([\d, ]+)\])?(?: rounded (\w+))?"
+    found = re.search(found, head)
+    rounded = found[6] or ""
     sizes = {end: Size(*numbers(found[k]), rounded) for k, end in ((2, "_small"), (3, "_large"))}
     columns = numbers(found[1])[-1]
     sums = [
@@ -144,7 +165,9 @@ def read_launch(name, kind, head, body, memory):
     ]
     weight = ROUNDED[rounded if "weights" in head else ""]
     large_from = int(found[4])
-    return Launch(name, kind, False, sizes, large_from, columns, sums, row_bytes=row_bytes, weight=weight)
+    resident = Resident(*numbers(found[5])) if found[5] else None
+    about = {"row_bytes": row_bytes, "weight": weight, "resident": resident}
+    return Launch(name, kind, False, sizes, large_from, columns, sums, **about)
 
 
 @dataclass
@@ -194,14 +217,32 @@ def read_code(kernel, registers, shared):
     return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored)
 
 
+def read_resident(flush, launch, small):
+    """What a launch has in the function of a flush, `flush`, where its weights stay: a step is a round. What is in no loop is
+    taken to be as long as in the function for few rows."""
+    adds = launch.resident.terms * launch.sums[0][1]
+    for start, end in loops_of(flush):
+        lines = flush.lines[start : end + 1]
+        if count(lines)[0] == adds and any(line.name == "BAR" for line in lines):
+            loads = [width(line.code) for line in lines if line.name == "LDS"]
+            return Code(small.registers, 0, len(lines), adds, 32, loads, 0, small.once, small.stored)
+    raise ValueError(f"there is no loop of {adds} multiply-adds for {launch.name}")
+
+
 def within(inner, outer):
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def read_codes(disassembly, log):
+def read_codes(disassembly, log, launches=()):
     """The instructions of each function, from `nvdisasm -c` and what `ptxas -v` said."""
     used = re.findall(
         r"Compiling entry function '([^']*)'.*?Used (\d+) registers(?:[^\n]*?(\d+) bytes smem)?", log, re.DOTALL
     )
     uses = {name: (int(registers), int(shared or 0)) for name, registers, shared in used}
-    return {kernel.name: read_code(kernel, *uses[kernel.name]) for kernel in kernels(disassembly)}
+    found = kernels(disassembly)
+    codes = {kernel.name: read_code(kernel, *uses[kernel.name]) for kernel in found}
+    flushes = [kernel for kernel in found if kernel.name == FLUSH]
+    for launch in launches:
+        if launch.resident and flushes:
+            codes[f"{launch.name}_resident"] = read_resident(flushes[0], launch, codes[f"{launch.name}_small"])
+    return codes

@@ -5,11 +5,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import gpu_card
+from gpu_plan import FLUSH
 
 # Blocks of a step on average up to which a flush is one launch, as runtime/src/device/schedule.rs has it.
 MOST_BLOCKS_A_STEP = 1024
-# The function that runs a flush.
-FLUSH = "cohort_flush"
 
 
 @dataclass
@@ -61,8 +60,12 @@ def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None):
         return blocks, gpu_card.with_memory(card, launch, rows, spent)
     if launch.kind == "tiles":
         end, size = gpu_card.tile_of(launch, rows)
-        code = codes[launch.name + end]
-        work = gpu_card.work_of_tiles(launch, size, rows, code)
+        if slots and launch.resident and end == "_small":
+            code = codes[launch.name + "_resident"]
+            work = gpu_card.work_of_resident(launch, rows, code)
+        else:
+            code = codes[launch.name + end]
+            work = gpu_card.work_of_tiles(launch, size, rows, code)
     else:
         code = codes[launch.name]
         work = gpu_card.work_of_calls(launch, code, rows, calls, keys)
@@ -101,6 +104,8 @@ def predict(card, case, kernels, codes, counts):
                 blocks += times * found
                 add(plain, spent, times)
                 add(whole, of_launch(*about, slots)[1], times)
+        if slots:
+            add(whole, panels(card, kernel, codes, counted, slots), counts.flushes)
         of_it = calls * len(kernel.launches)
         seconds = plain.total() - before + of_it * card.next_launch
         of_kernels.append({"name": name, "launches": calls, "rows": rows, "seconds": seconds, "flops": flops})
@@ -132,6 +137,18 @@ def predict(card, case, kernels, codes, counts):
         "plain_seconds": plain.total(),
         "reasons": dict(reasons.most_common()),
     }
+
+
+def panels(card, kernel, codes, counted, slots):
+    """The seconds for weights that stay, by reason, of a flush."""
+    spent = Counter()
+    for launch in kernel.launches:
+        if launch.resident:
+            rows = [rows for rows, _ in counted if rows < launch.large_from]
+            if rows:
+                work = gpu_card.work_of_resident(launch, max(rows), codes[launch.name + "_resident"])
+                spent["weights that stay"] += gpu_card.panels_seconds(card, launch, work, slots)
+    return spent
 
 
 def add(to, spent, times):

@@ -5,9 +5,19 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from gpu_card import BEGINS, H200, launch_seconds, together, with_memory, work_of_tiles
+from gpu_card import (
+    BEGINS,
+    H200,
+    PANEL_INSTRUCTIONS,
+    launch_seconds,
+    panels_seconds,
+    together,
+    with_memory,
+    work_of_resident,
+    work_of_tiles,
+)
 from gpu_model import FIGURES, PAGE, Case, comparison, section
-from gpu_plan import Code, Kernel, Launch, Size, read_code, read_kernels
+from gpu_plan import Code, Kernel, Launch, Resident, Size, read_code, read_kernels, read_resident
 from gpu_predict import Counts, predict, read_counts
 from lint import kernels
 from tables import replace_section
@@ -105,6 +115,32 @@ def test_what_takes_longest_of_a_step_is_what_it_takes():
     slow = SimpleNamespace(**vars(CARD) | {"l2_rate": 8e9})
     spent = launch_seconds(slow, LAUNCH, CODE, work, 2, "f32")
     assert spent["second cache"] == pytest.approx(2 * 2 * 640e-9)
+
+
+STAYS = Launch(**vars(LAUNCH) | {"resident": Resident(8, 16, 3)})
+
+
+def test_weights_that_stay_have_larger_rounds_and_copies_of_rows_alone():
+    (kernel,) = read_kernels(PLAN.replace("from 512 {", "from 512 resident [8, 16, 3] {")).values()
+    assert [launch.resident for launch in kernel.launches] == [Resident(8, 16, 3), None, None]
+    # 16 rows and 8 columns a block, in two steps of a round each; a load of a row's and of a column's four terms.
+    work = work_of_resident(STAYS, 17, CODE)
+    assert (work.blocks, work.rounds, work.steps, work.step_bytes, work.ahead) == (16, 2, 2, 1024, 2)
+    assert work.passes == 4 * (1 + 1)
+    # A block has 256 words, two for each thread.
+    beside = 2 * max(1024 / 64, PANEL_INSTRUCTIONS * 256 / 128)
+    assert panels_seconds(CARD, STAYS, work, 2) == pytest.approx((50 + beside) * 1e-9)
+
+
+def test_a_flush_is_read_where_weights_stay():
+    other = [".L_1:", "BAR.SYNC 0x0", "FFMA R0, R1, R2, R0", "@P0 BRA `(.L_1)"]
+    own = [".L_2:", "BAR.SYNC 0x0", "LDS.128 R4, [R5]", *["FFMA R0, R1, R2, R0"] * 16, "@P0 BRA `(.L_2)"]
+    (kernel,) = kernels(code_text(*other, *own, "EXIT"))
+    code = read_resident(kernel, STAYS, CODE)
+    assert (code.instructions, code.adds, code.loads, code.of_step) == (19, 16, [16], 0)
+    assert (code.once, code.stored) == (CODE.once, CODE.stored)
+    with pytest.raises(ValueError, match="no loop of 16 multiply-adds for k"):
+        read_resident(kernels(code_text(*other, "EXIT"))[0], STAYS, CODE)
 
 
 def test_registers_and_shared_memory_say_how_many_blocks_fit():

@@ -161,6 +161,11 @@ impl GpuKernel {
 pub struct GpuLaunch {
     /// By [`GpuFunction::from_rows`], the first of which is 0.
     pub functions: Vec<GpuFunction>,
+    /// What takes the place of the first of them in a flush that is one launch, where [`GpuFlush::functions`] has it: its
+    /// weights stay in a block's shared memory as long as the block has the same columns. So its grid has the columns
+    /// along the first dim and the rows along the second ([`GpuFunction::resident_grid`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident: Option<GpuFunction>,
     /// Whether it needs nothing of the launch before it, nor of those which that one is beside: all of them are a
     /// *wave*. A kernel's first launch is beside nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -227,6 +232,13 @@ impl CallTiles {
 }
 
 impl GpuFunction {
+    /// Of a function whose weights stay: the blocks along the first dim, one for each part of the columns, and the
+    /// second.
+    pub fn resident_grid(&self, rows: u64) -> (u32, u64) {
+        let (tiles, columns) = self.grid(rows);
+        (columns, tiles)
+    }
+
     /// Blocks along the first and the second dim of the grid.
     pub fn grid(&self, rows: u64) -> (u64, u32) {
         let tile_rows = (rows * self.tile_rows_per_row).max(1);
@@ -327,12 +339,14 @@ mod tests {
         assert_eq!(function(0, 8).grid(1), (1, 2));
         assert_eq!(function(0, 8).grid(8), (3, 2));
         assert_eq!(function(0, 8).grid(9), (4, 2));
+        assert_eq!(function(0, 8).resident_grid(9), (2, 4));
     }
 
     #[test]
     fn the_rows_choose_the_function() {
         let launch = GpuLaunch {
             functions: vec![function(0, 8), function(100, 32)],
+            resident: None,
             beside: false,
         };
         let symbol = |rows| launch.function(rows).map(|f| f.symbol.clone());

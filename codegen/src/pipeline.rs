@@ -44,7 +44,7 @@ use melior::{
 
 use crate::cpu::{keep_weights_bf16, lower_kernels, plan_kernels, round_separately, unify_kernels};
 use crate::gpu::{
-    binary, expand_flush, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
+    binary, expand_flush, hold_weights, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
     plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
 };
 use crate::lower_control;
@@ -87,6 +87,7 @@ pub const PASSES: &[PassInfo] = &[
     round_products_tf32::PASS,
     round_products_bf16::PASS,
     plan_kernels_for_gpu::PASS,
+    hold_weights::PASS,
     plan_kernels::PASS,
     keep_weights_bf16::PASS,
     online_folds::PASS,
@@ -288,6 +289,10 @@ const TO_LOOPS: &[Step] = &[
     Step::In(Precision::Tf32, round_products_tf32::PASS),
     Step::In(Precision::Bf16, round_products_bf16::PASS),
     Step::Gpu(plan_kernels_for_gpu::PASS),
+    Step::Optional(
+        hold_weights::PASS,
+        "a GPU reads the weights of a recursion anew for every few rows of each level",
+    ),
     Step::Ours(plan_kernels::PASS),
     Step::Keeping(WeightFormat::Bf16, keep_weights_bf16::PASS),
     Step::Optional(

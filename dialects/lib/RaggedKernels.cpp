@@ -1128,6 +1128,29 @@ static LogicalResult verifySize(TilesOp tiles, StringRef name, ArrayRef<int64_t>
   return success();
 }
 
+/// Whether a tile can have its weights in shared memory for a whole flush.
+static LogicalResult verifyResident(TilesOp tiles) {
+  std::optional<ArrayRef<int64_t>> resident = tiles.getResident();
+  if (!resident)
+    return success();
+  auto among = [](int64_t value, ArrayRef<int64_t> values) { return llvm::is_contained(values, value); };
+  ArrayRef<int64_t> size = *resident;
+  if (size.size() != 3 || !among(size[0], {4, 8, 16, 32}) || !among(size[1], {16, 32}) || !among(size[2], {2, 3, 4}) ||
+      tiles.getRounded() || tiles.getOver().size() != 1 || columnsOf(tiles) % size[0] != 0)
+    return tiles.emitOpError() << "ragged_tiles_c7: expected `resident` to be columns of a block, terms in shared memory and "
+                               << "how many times, of a tile of f32 with one loop, but got " << size;
+  size_t chains = 0;
+  for (auto products : tiles.getBody().front().getOps<ProductsOp>()) {
+    chains += !products.getStarts().front().getDefiningOp<ProductsOp>();
+    int64_t k = static_cast<int64_t>(products.getK());
+    if (chains > 1 || k % size[1] != 0 || k % tiles.getSmall()[2] != 0 || products.getCopies()[0] != 4 ||
+        !products.getRight().getDefiningOp<ParamOp>())
+      return products.emitOpError() << "ragged_tiles_c7: expected `resident` sums to be one chain, of parameters and of rows that "
+                                       "are copied by 4, of a multiple of the terms";
+  }
+  return success();
+}
+
 LogicalResult TilesOp::verify() {
   int64_t iterations = 1;
   for (int64_t length : getOver())
@@ -1166,7 +1189,7 @@ LogicalResult TilesOp::verifyRegions() {
   }
   if (sums < 1 || sums > maxGates)
     return emitOpError() << "ragged_tiles_c5: expected 1 to 8 sums of products, but got " << sums;
-  return success();
+  return verifyResident(*this);
 }
 
 /// Whether one of what values are computed from is a sum of products.

@@ -156,6 +156,7 @@ keys! {
     REASSOCIATION: "reassociation",
     RELU: "relu",
     RES_ATTRS: "res_attrs",
+    RESIDENT: "resident",
     REUSE: "reuse",
     RIGHT_ADDRESS: "right_address",
     RIGHT_ALONG_DEPTH: "right_along_depth",

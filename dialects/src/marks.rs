@@ -95,6 +95,12 @@ pub const ROUNDING: Key<'static> = Key::new("cfb.rounding");
 /// By which name a checkpoint has a parameter; see the dialect.
 pub const STORED: Key<'static> = Key::new("cfb.stored");
 
+/// A function of a `gpu.module` that is run in flushes only: none that is launched by itself is made of it.
+pub const ONLY_IN_FLUSH: Key<'static> = Key::new("cfb.only_in_flush");
+
+/// Of a function that runs one block: where its shared memory begins in that of the flush, in bytes.
+pub const SHARED_FROM: Key<'static> = Key::new("cfb.shared_from");
+
 /// The attribute of a module that holds a tuning.
 pub const TUNING: Key<'static> = Key::new("cfb.tuning");
 

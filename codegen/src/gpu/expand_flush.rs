@@ -2,7 +2,8 @@
 //!
 //! The functions that run one block, which `persistence` has declared, become copies of the kernels'
 //! functions: their arguments are loaded from the list, their places in the grid are given, and their shared
-//! memory is the flush's own. The grid barrier becomes a count in the device's memory, that each block adds
+//! memory is the flush's own, from `cfb.shared_from` on. Those that are run in flushes only (`cfb.only_in_flush`) are gone
+//! then. The grid barrier becomes a count in the device's memory, that each block adds
 //! itself to and waits for.
 //!
 //! ```mlir
@@ -50,10 +51,11 @@ use cohort_dialects::builder::{
     region_with_block, result_of,
 };
 use cohort_dialects::keys;
+use cohort_dialects::marks::ONLY_IN_FLUSH;
 use cohort_passes::pass::{Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
-    callee_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_attribute,
-    symbol_of, top_level,
+    callee_of, clone_region, defining_op, erase, integer_attribute, move_before, name_attribute,
+    nested_ops, replace_uses, replace_uses_except, set_attribute, symbol_of, top_level,
 };
 use melior::{
     Context,
@@ -69,7 +71,7 @@ use melior::{
 };
 
 use super::lower_kernels_to_gpu::ops::{barrier, thread};
-use super::persistence::{BLOCK_OF, FLUSH, GRID_BARRIER, shared_of};
+use super::persistence::{BLOCK_OF, FLUSH, GRID_BARRIER, SHARED_FROM, shared_of};
 use crate::emit::Emitter;
 
 /// The pass `expand-flush`.
@@ -100,6 +102,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 None => {}
             }
         }
+        let functions = top_level(gpu).into_iter();
+        let only = functions.filter(|op| Op::GpuFunc.is(*op) && op.has_attribute(&ONLY_IN_FLUSH));
+        only.for_each(erase);
     }
     Ok(())
 }
@@ -204,8 +209,9 @@ fn write_block<'c>(
         // SAFETY: the block is alive, and the argument has no uses left.
         unsafe { mlir_sys::mlirBlockEraseArgument(entry.to_raw(), number as u32) };
     }
+    let from = integer_attribute(declared, SHARED_FROM).unwrap_or(0);
     for operation in operations {
-        place(context, operation, [x, y, thread], &shared_of(of))?;
+        place(context, operation, [x, y, thread], (&shared_of(of), from))?;
     }
     define(context, declared, &types, body)
 }
@@ -230,7 +236,7 @@ fn place<'c>(
     context: &'c Context,
     operation: OperationRef<'c, 'c>,
     [x, y, thread]: [Val<'c>; 3],
-    shared: &str,
+    (shared, from): (&str, i64),
 ) -> Outcome {
     let b = Builder::before(context, operation);
     let b = b.ok_or_else(|| error(operation, "expected an operation in a block"))?;
@@ -251,6 +257,9 @@ fn place<'c>(
         {
             let flush = FlatSymbolRefAttribute::new(context, &shared_of(FLUSH));
             set_attribute(operation, keys::GLOBAL_NAME, flush.into());
+            if from > 0 {
+                behind(operation, b, from);
+            }
         }
         Some(Op::GpuReturn) => {
             b.llvm_return();
@@ -259,6 +268,21 @@ fn place<'c>(
         _ => {}
     }
     Ok(())
+}
+
+/// Makes an address that is given one so many bytes behind it.
+fn behind<'c>(operation: OperationRef<'c, 'c>, before: Builder<'c>, bytes: i64) {
+    let address = result_of(operation, 0);
+    let e = Emitter {
+        pointer: address.r#type(),
+        ..Emitter::new(before)
+    };
+    let place = e.offset_by(address, bytes);
+    let Some(made) = defining_op(place) else {
+        return;
+    };
+    replace_uses_except(address, place, &[made]);
+    move_before(operation, made);
 }
 
 /// Of a block.

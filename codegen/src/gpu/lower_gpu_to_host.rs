@@ -53,8 +53,8 @@ use cohort_dialects::keys::{self, Key};
 use cohort_dialects::types::is_pointer;
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
-    blocks_of, callee_of, clone_region, erase, name_attribute, nested_ops, replace_uses, set_type,
-    symbol_of, top_level,
+    blocks_of, callee_of, clone_region, erase, integer_attribute, name_attribute, nested_ops,
+    replace_uses, set_type, symbol_of, top_level,
 };
 use melior::{
     Context,
@@ -66,7 +66,8 @@ use melior::{
     },
 };
 
-use super::persistence::{self, BLOCK_OF};
+use super::persistence::{self, BLOCK_OF, SHARED_FROM};
+use crate::emit::Emitter;
 
 /// The pass `lower-gpu-to-host`.
 pub const PASS: PassInfo = PassInfo {
@@ -137,8 +138,9 @@ fn callee(call: OperationRef<'_, '_>) -> String {
     callee_of(call).unwrap_or_default()
 }
 
-/// The functions that run a block of another: their names, and those of the others.
-type Blocks = HashMap<String, String>;
+/// The functions that run a block of another: their names, those of the others, and where these have their shared memory
+/// in that of the flush.
+type Blocks = HashMap<String, (String, i64)>;
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let modules: Vec<_> = top_level(module)
@@ -156,7 +158,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
         let blocks: Blocks = top_level(gpu)
             .into_iter()
-            .filter_map(|op| Some((symbol_of(op)?, name_attribute(op, BLOCK_OF)?)))
+            .filter_map(|op| {
+                let from = integer_attribute(op, SHARED_FROM).unwrap_or(0);
+                Some((symbol_of(op)?, (name_attribute(op, BLOCK_OF)?, from)))
+            })
             .collect();
         for function in top_level(gpu) {
             match Op::of(function) {
@@ -357,13 +362,17 @@ fn lower_operation<'c>(
 fn call_block<'c>(
     b: &Builder<'c>,
     operation: OperationRef<'c, 'c>,
-    function: &str,
+    (function, from): &(String, i64),
     new: Arguments<'c>,
 ) -> Outcome {
     let [arguments, x, y] = operands_of(operation)[..] else {
         return Err(error(operation, "expected a list of arguments and a place"));
     };
-    let operands = [arguments, x, y, new.thread, new.shared, new.context];
+    let shared = match from {
+        0 => new.shared,
+        from => Emitter::new(*b).offset_by(new.shared, *from),
+    };
+    let operands = [arguments, x, y, new.thread, shared, new.context];
     b.func_call(function, &operands, &[]);
     erase(operation);
     Ok(())

@@ -98,10 +98,10 @@
 
 mod calls;
 pub(in crate::gpu) mod function;
-mod launches;
+pub(in crate::gpu) mod launches;
 pub(super) mod ops;
 mod rows;
-mod site;
+pub(super) mod site;
 pub(super) mod tile;
 
 pub(super) use function::is_foreign;
@@ -159,12 +159,12 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let precision = precision::of(module)?;
     let inside = Builder::at_end(context, block, module.location());
     let mut descriptions: Vec<(Identifier<'c>, Attribute<'c>)> = Vec::new();
-    for kernel in planned {
+    for (number, kernel) in planned.into_iter().enumerate() {
         let name = symbol_of(kernel).unwrap_or_default();
         let mut stages = blocks_of(kernel).into_iter().flat_map(operations_of);
         let lowered = match stages.any(|op| Op::RaggedCalls.is(op)) {
             true => calls::lower(context, &inside, kernel, &name, precision)?,
-            false => function::lower(context, &inside, kernel, &name)?,
+            false => function::lower(context, &inside, kernel, (&name, number))?,
         };
         match lowered {
             Lowered::Functions(description) => descriptions.push((

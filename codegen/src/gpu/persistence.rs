@@ -53,6 +53,11 @@
 //! that launches do not matter, where each call is timed, and where a card cannot launch cooperatively. It is
 //! the same code in the same order for each row, so no bit depends on which are taken.
 //!
+//! Where weights stay in shared memory for the whole flush (`hold-weights`), the function for few rows is the one that
+//! holds them. It says in a word which it has, that is zero at the beginning of a flush. Where there is room, each such
+//! function has memory of its own, and `cfb.shared_from` says where each function's begins. Else the functions that hold
+//! nothing have their memory behind that word, and set it to zero before they run.
+//!
 //! The grid barrier counts the blocks that have arrived, all barriers together, so that nothing is set back.
 //!
 //! Requires: what `lower-kernels-to-gpu` leaves, before `lower-control`. Leaves: level 3. A program whose only
@@ -60,11 +65,12 @@
 //! whose functions have blocks of different sizes.
 
 mod function;
+mod memory;
 
-use cohort_abi::gpu::{GpuFlush, GpuFunction};
+use cohort_abi::gpu::GpuFlush;
 use cohort_dialects::builder::{Builder, Op};
 use cohort_dialects::marks;
-pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE};
+pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE, SHARED_FROM};
 use cohort_passes::kernel::description::{GpuDescription, parse};
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error, remark};
 use cohort_passes::support::ir::{blocks_of, nested_ops, set_attribute, text_of, top_level};
@@ -74,6 +80,7 @@ use melior::{
 };
 
 use super::lower_kernels_to_gpu::{self, descriptions};
+use memory::{Memory, Run};
 
 /// The pass `persistence`.
 pub const PASS: PassInfo = PassInfo {
@@ -100,8 +107,21 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let Some(gpu) = gpu.filter(|gpu| !gpu.has_attribute(&ATTRIBUTE)) else {
         return Ok(());
     };
-    let functions = functions_of(gpu)?;
-    let Some(first) = functions.first() else {
+    let functions = functions_of(gpu, true)?;
+    let (functions, memory) = match Memory::new(&functions) {
+        Some(memory) => (functions, memory),
+        None => {
+            remark(
+                gpu,
+                "weights are read anew at each level: other functions need the shared memory of a block",
+            );
+            let functions = functions_of(gpu, false)?;
+            let memory = Memory::new(&functions);
+            let memory = memory.ok_or_else(|| error(gpu, "expected functions that fit a block"))?;
+            (functions, memory)
+        }
+    };
+    let Some(first) = functions.first().map(|run| &run.function) else {
         return Ok(());
     };
     if let Some(reason) = is_pointless(module, &functions) {
@@ -111,17 +131,19 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         );
         return Ok(());
     }
-    let shared = functions.iter().map(|function| function.shared_bytes);
     let flush = GpuFlush {
         symbol: FLUSH.to_owned(),
         threads: first.threads,
-        shared_bytes: shared.max().unwrap_or(0),
-        functions: functions.iter().map(|f| f.symbol.clone()).collect(),
+        shared_bytes: memory.bytes as u32,
+        functions: functions
+            .iter()
+            .map(|run| run.function.symbol.clone())
+            .collect(),
     };
     let block = blocks_of(gpu).first().copied();
     let block = block.ok_or_else(|| error(gpu, "expected a gpu.module with a body"))?;
     let inside = Builder::at_end(context, block, gpu.location());
-    function::write(context, &inside, &flush);
+    function::write(context, &inside, &flush, (&functions, &memory));
     let json = serde_json::to_string(&flush)
         .map_err(|problem| error(gpu, &format!("cannot write `{ATTRIBUTE}`: {problem}")))?;
     set_attribute(gpu, ATTRIBUTE, StringAttribute::new(context, &json).into());
@@ -135,29 +157,32 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     Ok(())
 }
 
-/// The functions of all kernels, each once.
-fn functions_of(gpu: OperationRef<'_, '_>) -> Result<Vec<GpuFunction>, Failed> {
+/// The functions of all kernels, each once; for few rows those whose weights stay, where that is wanted.
+fn functions_of(gpu: OperationRef<'_, '_>, stay: bool) -> Result<Vec<Run>, Failed> {
     let Ok(attribute) = gpu.attribute(&lower_kernels_to_gpu::ATTRIBUTE) else {
         return Err(error(
             gpu,
             "expected a gpu.module that `lower-kernels-to-gpu` has written",
         ));
     };
-    let mut functions: Vec<GpuFunction> = Vec::new();
+    let mut functions: Vec<Run> = Vec::new();
     for (_, json) in descriptions(attribute) {
         let described = text_of(json);
         let described = described.and_then(|json| parse::<GpuDescription>(&json).ok());
         let described = described.ok_or_else(|| error(gpu, "expected kernels' descriptions"))?;
-        for function in described
-            .launches
-            .into_iter()
-            .flat_map(|launch| launch.functions)
-        {
-            if functions
-                .iter()
-                .all(|known| known.symbol != function.symbol)
-            {
-                functions.push(function);
+        for launch in described.launches {
+            let resident = launch.resident.filter(|_| stay);
+            let left_out = usize::from(resident.is_some());
+            let others = launch.functions.into_iter().skip(left_out);
+            let resident = resident.into_iter().map(|function| (function, true));
+            for (function, is_resident) in resident.chain(others.map(|other| (other, false))) {
+                let mut known = functions.iter();
+                if known.all(|known| known.function.symbol != function.symbol) {
+                    functions.push(Run {
+                        function,
+                        is_resident,
+                    });
+                }
             }
         }
     }
@@ -165,20 +190,22 @@ fn functions_of(gpu: OperationRef<'_, '_>) -> Result<Vec<GpuFunction>, Failed> {
 }
 
 /// Why no flush of a program can gain anything; nothing where one may.
-fn is_pointless(module: OperationRef<'_, '_>, functions: &[GpuFunction]) -> Option<String> {
-    let threads = functions.first().map(|function| function.threads);
+fn is_pointless(module: OperationRef<'_, '_>, functions: &[Run]) -> Option<String> {
+    let threads = functions.first().map(|run| run.function.threads);
     if functions
         .iter()
-        .any(|function| Some(function.threads) != threads)
+        .any(|run| Some(run.function.threads) != threads)
     {
         return Some("functions have blocks of different sizes".to_owned());
     }
     // A launch that an instance records at one place in the entry, out of any loop, has no other behind it.
-    let of_launch = |function: &GpuFunction| {
-        let name = function
+    let of_launch = |run: &Run| {
+        let name = run
+            .function
             .symbol
             .trim_end_matches("_large")
-            .trim_end_matches("_small");
+            .trim_end_matches("_small")
+            .trim_end_matches("_resident");
         name.to_owned()
     };
     let mut launches: Vec<String> = functions.iter().map(of_launch).collect();

@@ -621,6 +621,10 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     many terms of both sides are in shared memory at once, while the next as many are copied, and how many warps lie side
     by side along the columns. In f32 a warp has the thread's rows, and its 32 lanes neighbouring columns.
 
+    A tile that is `resident` has one more size, for flushes that are one launch: its weights come to shared memory once and
+    stay there for all levels. Its three numbers are the columns of each sum that a block has, how many terms of the rows are in
+    shared memory at once, and how many times as many are on their way or there. A thread has one row and one column.
+
     `rounded` to `tf32` or `bf16`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
     times its columns. With `weights`, the right sides are parameters that are rounded when they are loaded.
 
@@ -632,6 +636,9 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     - `ragged_tiles_c4`: `from` is at least 1.
     - `ragged_tiles_c5`: the region has from one to 8 sums that are stored or computed with, and computes with `arith` and `math`.
     - `ragged_tiles_c6`: `rounded` is `tf32` or `bf16`, and `weights` are of a parameter each.
+    - `ragged_tiles_c7`: where it is `resident`, it is not rounded and has one loop. A block has 4, 8, 16 or 32 columns, of which
+      the tile's are a multiple, 16 or 32 terms and 2 to 4 times as many. All sums are one chain, of parameters whose terms are
+      multiples of that and are filled to no more by the other sizes, and of rows that are copied by 4 elements.
 
     ```mlir
     ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 {
@@ -645,11 +652,12 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     ```
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$small, DenseI64ArrayAttr:$large, I64Attr:$from,
-                       OptionalAttr<Cfb_PrecisionAttr>:$rounded, UnitAttr:$weights);
+                       OptionalAttr<DenseI64ArrayAttr>:$resident, OptionalAttr<Cfb_PrecisionAttr>:$rounded,
+                       UnitAttr:$weights);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `over` $over `small` $small `large` $large `from` $from (`rounded` `` $rounded^)? (`weights` $weights^)?
-    attr-dict-with-keyword $body
+    `over` $over `small` $small `large` $large `from` $from (`resident` $resident^)? (`rounded` `` $rounded^)?
+    (`weights` $weights^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

@@ -2,7 +2,7 @@
 //! ([`cohort_abi::gpu::flush`]), and whether that is worth while.
 
 use cohort_abi::gpu::flush::{HEADER_WORDS, LAUNCH_WORDS, STEP_WORDS, most_steps};
-use cohort_abi::gpu::{GpuFlush, GpuKernel};
+use cohort_abi::gpu::{GpuFlush, GpuFunction, GpuKernel, GpuLaunch};
 
 use super::queue::{Queue, waves_of};
 
@@ -27,8 +27,28 @@ pub struct Schedule {
 pub struct Persistent {
     /// Blocks that are on the device together.
     blocks: u32,
-    /// By a function's number on the device, that in a schedule.
-    numbers: Vec<Option<u32>>,
+    /// By a function's number on the device, what runs it in a schedule.
+    functions: Vec<Option<Scheduled>>,
+}
+
+/// A function in a schedule.
+#[derive(Clone, Debug)]
+struct Scheduled {
+    /// Its number there.
+    number: u32,
+    /// What it is, where its weights stay with a block: it takes another grid than the function in whose place it is.
+    resident: Option<GpuFunction>,
+}
+
+impl Scheduled {
+    /// The first dim of the grid, and all blocks, where the function itself has such a grid and arguments.
+    fn grid(&self, (columns, rows): (u32, u32), arguments: &[u64]) -> Option<(u32, u32)> {
+        let Some(resident) = &self.resident else {
+            return Some((columns, columns.checked_mul(rows)?));
+        };
+        let (columns, tiles) = resident.resident_grid(*arguments.first()?);
+        Some((columns, columns.checked_mul(u32::try_from(tiles).ok()?)?))
+    }
 }
 
 impl Persistent {
@@ -36,25 +56,36 @@ impl Persistent {
     pub fn new(blocks: u32) -> Persistent {
         Persistent {
             blocks,
-            numbers: Vec::new(),
+            functions: Vec::new(),
         }
     }
 
     /// Finds a kernel's functions, whose numbers on the device are these for each launch.
     pub fn add(&mut self, flush: &GpuFlush, kernel: &GpuKernel, functions: &[Vec<usize>]) {
         for (launch, on_device) in kernel.launches.iter().zip(functions) {
-            for (function, on_device) in launch.functions.iter().zip(on_device) {
-                let mut listed = flush.functions.iter();
-                let number = listed.position(|symbol| *symbol == function.symbol);
-                let fits = function.threads == flush.threads
-                    && function.shared_bytes <= flush.shared_bytes;
-                if self.numbers.len() <= *on_device {
-                    self.numbers.resize(on_device + 1, None);
+            for (at, on_device) in on_device.iter().enumerate() {
+                if self.functions.len() <= *on_device {
+                    self.functions.resize(on_device + 1, None);
                 }
-                self.numbers[*on_device] = number.filter(|_| fits).map(|number| number as u32);
+                self.functions[*on_device] = scheduled(flush, launch, at);
             }
         }
     }
+}
+
+/// What runs a function of a launch in a flush.
+fn scheduled(flush: &GpuFlush, launch: &GpuLaunch, at: usize) -> Option<Scheduled> {
+    let find = |function: &GpuFunction| {
+        let mut listed = flush.functions.iter();
+        let number = listed.position(|symbol| *symbol == function.symbol)?;
+        let fits = function.threads == flush.threads && function.shared_bytes <= flush.shared_bytes;
+        fits.then_some(number as u32)
+    };
+    let resident = launch.resident.as_ref().filter(|_| at == 0);
+    let resident = resident.and_then(|function| Some((find(function)?, Some(function.clone()))));
+    let itself = || Some((find(launch.functions.get(at)?)?, None));
+    let (number, resident) = resident.or_else(itself)?;
+    Some(Scheduled { number, resident })
 }
 
 impl Schedule {
@@ -75,7 +106,8 @@ impl Schedule {
         self.steps.clear();
         self.launches.clear();
         self.arguments.clear();
-        let (mut all, mut most) = (0, 0);
+        // As many blocks as there are parts of the columns, or a multiple: then a block has the same part in each step.
+        let (mut all, mut most, mut parts) = (0, 0, 1);
         for wave in queue.waves() {
             let calls: Vec<_> = wave.collect();
             let first = self.arguments.len();
@@ -89,10 +121,16 @@ impl Schedule {
                 let mut at = first;
                 for ((.., arguments), waves) in calls.iter().zip(&mut unqueued) {
                     for launch in waves.next().unwrap_or_default() {
-                        let number = persistent.numbers.get(launch.function).copied()??;
-                        let (columns, rows) = launch.grid;
-                        let count = columns.checked_mul(rows).filter(|count| *count > 0)?;
-                        self.launches.push([number, count, columns, at as u32]);
+                        let function = persistent.functions.get(launch.function)?.as_ref()?;
+                        let (columns, count) = function.grid(launch.grid, arguments)?;
+                        if count == 0 {
+                            return None;
+                        }
+                        if function.resident.is_some() {
+                            parts = parts.max(columns);
+                        }
+                        let launch = [function.number, count, columns, at as u32];
+                        self.launches.push(launch);
                         blocks += u64::from(count);
                     }
                     at += arguments.len();
@@ -106,6 +144,7 @@ impl Schedule {
         }
         let steps = self.steps.len();
         let blocks = u64::from(persistent.blocks).min(most) as u32;
+        let blocks = (blocks - blocks % parts).max(blocks.min(parts));
         if self.launches.len() < 2
             || all > MOST_BLOCKS_A_STEP * steps as u64
             || steps > most_steps(blocks)
@@ -170,9 +209,74 @@ mod tests {
     }
 
     fn persistent(blocks: u32) -> Persistent {
-        let mut numbers = vec![None; 6];
-        numbers[5] = Some(1);
-        Persistent { blocks, numbers }
+        let mut functions = vec![None; 6];
+        functions[5] = Some(Scheduled {
+            number: 1,
+            resident: None,
+        });
+        Persistent { blocks, functions }
+    }
+
+    /// The same, of which weights stay: tiles of 4 rows and 3 parts of the columns.
+    fn resident(blocks: u32) -> Persistent {
+        let function = |symbol: &str| GpuFunction {
+            symbol: symbol.to_owned(),
+            from_rows: 0,
+            threads: 128,
+            tile_rows_per_row: 1,
+            tile_rows: 4,
+            column_blocks: 3,
+            shared_bytes: 64,
+            calls: None,
+        };
+        let flush = GpuFlush {
+            symbol: "flush".to_owned(),
+            threads: 128,
+            shared_bytes: 64,
+            functions: ["other", "resident", "large"].map(str::to_owned).to_vec(),
+        };
+        let kernel = GpuKernel {
+            launches: vec![GpuLaunch {
+                functions: vec![function("small"), function("large")],
+                resident: Some(function("resident")),
+                beside: false,
+            }],
+            ..GpuKernel::default()
+        };
+        let mut persistent = Persistent::new(blocks);
+        persistent.add(&flush, &kernel, &[vec![5, 6]]);
+        persistent
+    }
+
+    #[test]
+    fn a_block_has_the_same_columns_in_each_step() {
+        let mut queue = Queue::default();
+        for rows in [9, 2] {
+            wave(&mut queue, &[(&[rows, 0], &[(7, 1)])]);
+        }
+        let mut schedule = Schedule::default();
+        // Three parts of the columns by three tiles of rows, and by one.
+        assert_eq!(schedule.write(&queue, &resident(8)), Some(6));
+        let begin = 4 * (4 + 2 * 2 + 2 * 4);
+        let expected = [0, 9, 1, 3, 1, 9, 3, begin, 1, 3, 3, begin + 16];
+        assert_eq!(schedule.words[4..16], expected);
+        // Where there are fewer blocks than parts, they take turns.
+        for (together, blocks) in [(2, 2), (3, 3), (5, 3), (100, 9)] {
+            schedule.clear();
+            assert_eq!(schedule.write(&queue, &resident(together)), Some(blocks));
+        }
+        // The other function of the launch is itself, with the grid that it has.
+        queue.clear();
+        queue.call(Piece {
+            address: 0,
+            bytes: 0,
+        });
+        for _ in 0..2 {
+            queue.launch(launch(6, (2, 3)));
+        }
+        schedule.clear();
+        assert_eq!(schedule.write(&queue, &resident(100)), Some(6));
+        assert_eq!(schedule.words[8..11], [2, 6, 2]);
     }
 
     #[test]

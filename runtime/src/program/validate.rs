@@ -238,7 +238,7 @@ fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
         {
             return Err("functions out of order".to_owned());
         }
-        for function in &launch.functions {
+        for function in launch.functions.iter().chain(&launch.resident) {
             let GpuFunction {
                 symbol,
                 threads,
@@ -262,7 +262,8 @@ fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
 /// That functions have tiles where the unit is the call, and only there, and that these are counted by
 /// lengths.
 fn call_tiles(kernel: &Kernel, gpu: &GpuKernel) -> Result<(), String> {
-    for function in gpu.launches.iter().flat_map(|launch| &launch.functions) {
+    let launches = gpu.launches.iter();
+    for function in launches.flat_map(|launch| launch.functions.iter().chain(&launch.resident)) {
         let symbol = &function.symbol;
         let Some(tiles) = &function.calls else {
             if kernel.call.unit == Unit::Rows {

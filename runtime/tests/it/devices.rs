@@ -36,6 +36,7 @@ fn gpu(symbol: &str, constants: Vec<Constant>, shared_bytes: u32) -> GpuKernel {
         precision: Precision::F32,
         launches: vec![GpuLaunch {
             functions: vec![function(symbol.to_owned(), 0, TILE)],
+            resident: None,
             beside: false,
         }],
     }

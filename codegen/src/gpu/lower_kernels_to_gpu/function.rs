@@ -10,7 +10,7 @@ use cohort_dialects::marks;
 use cohort_passes::kernel::description::{ConstantDescription, GpuDescription, to_json};
 use cohort_passes::kernel::rows::layout::{Place, Slot, round_up};
 use cohort_passes::pass::error;
-use cohort_passes::support::ir::nested_ops;
+use cohort_passes::support::ir::{nested_ops, set_attribute};
 use melior::{
     Context,
     ir::{
@@ -24,6 +24,7 @@ use melior::{
 use super::launches::{self, Launch, Rows, Stage, Tile};
 use super::ops::THREADS;
 use super::site::{Frame, Home, loads_of};
+use super::tile::resident::{self, terms_of};
 use super::{Result, rows, tile};
 use crate::emit::Emitter;
 use crate::gpu::binary::SUPPORTED_MATH;
@@ -66,7 +67,7 @@ pub fn lower<'c>(
     context: &'c Context,
     module: &Builder<'c>,
     op: OperationRef<'c, 'c>,
-    name: &str,
+    (name, number): (&str, usize),
 ) -> Result<Lowered<'c>> {
     let kernel = Kernel::read(op)?;
     let (waves, launches): (Vec<_>, Vec<_>) = launches::read(&kernel)?.into_iter().unzip();
@@ -86,6 +87,7 @@ pub fn lower<'c>(
         kernel: &kernel,
         memory: &memory,
         constants: &constants,
+        number,
     };
     let functions = launches.iter().enumerate();
     let functions: Result<Vec<Vec<GpuFunction>>> = functions
@@ -97,16 +99,32 @@ pub fn lower<'c>(
             }
         })
         .collect();
+    let residents = launches
+        .iter()
+        .enumerate()
+        .map(|(at, launch)| match launch {
+            Launch::Tile(tile) if launches.len() > 1 && tile.resident.is_some() => {
+                let message = "expected weights that stay to be those of the kernel's only launch";
+                Err(error(tile.op, message))
+            }
+            Launch::Tile(tile) => writer.resident(&format!("{name}${at}"), tile),
+            Launch::Rows(_) => Ok(None),
+        });
+    let residents: Result<Vec<Option<GpuFunction>>> = residents.collect();
     let precisions = launches.iter().map(|launch| match launch {
         Launch::Tile(tile) => tile.precision,
         Launch::Rows(_) => Precision::F32,
     });
     let precision = precisions.into_iter().find(|p| *p != Precision::F32);
+    let mut launches = in_waves(functions?, &waves);
+    for (launch, resident) in launches.iter_mut().zip(residents?) {
+        launch.resident = resident;
+    }
     let description = GpuDescription {
         scratch_bytes: memory.once_bytes as u64,
         scratch_bytes_per_row: memory.row_bytes as u64,
         precision: precision.unwrap_or(Precision::F32),
-        launches: in_waves(functions?, &waves),
+        launches,
         constants,
     };
     Ok(Lowered::Functions(to_json(&description)))
@@ -117,6 +135,7 @@ pub(super) fn in_waves(functions: Vec<Vec<GpuFunction>>, waves: &[usize]) -> Vec
     let launches = functions.into_iter().enumerate();
     let launches = launches.map(|(number, functions)| GpuLaunch {
         functions,
+        resident: None,
         beside: number > 0 && waves[number] == waves[number - 1],
     });
     launches.collect()
@@ -266,6 +285,8 @@ struct FunctionWriter<'a, 'c> {
     kernel: &'a Kernel<'c>,
     memory: &'a Memory,
     constants: &'a [ConstantDescription],
+    /// Of the kernel in the module.
+    number: usize,
 }
 
 impl<'c> FunctionWriter<'_, 'c> {
@@ -293,6 +314,32 @@ impl<'c> FunctionWriter<'_, 'c> {
         functions.collect()
     }
 
+    /// The function that flushes run in the place of the small one, where there is one.
+    fn resident(&self, name: &str, tile: &Tile<'c>) -> Result<Option<GpuFunction>> {
+        let (Some(resident), [chain]) = (tile.resident, &tile.chains[..]) else {
+            return Ok(None);
+        };
+        let symbol = format!("{name}_resident");
+        let shared = resident.shared_bytes(chain.gates.len() as i64, terms_of(chain));
+        fits(tile.op, shared)?;
+        let function = self.function(&symbol, shared, |e, frame| {
+            resident::write(e, frame, (tile, chain), (resident, self.number));
+            Ok(())
+        })?;
+        let only = Attribute::unit(self.context);
+        set_attribute(function, marks::ONLY_IN_FLUSH, only);
+        Ok(Some(GpuFunction {
+            symbol,
+            from_rows: 0,
+            threads: THREADS as u32,
+            tile_rows_per_row: tile.matrix_rows() as u64,
+            tile_rows: resident.rows() as u64,
+            column_blocks: (tile.columns() / resident.columns) as u32,
+            shared_bytes: shared as u32,
+            calls: None,
+        }))
+    }
+
     fn rows(&self, name: &str, number: usize, rows: &Rows<'c>) -> Result<Vec<GpuFunction>> {
         let slots = round_up(self.memory.shared[number], 16);
         let shared = slots + rows::lanes_bytes(rows);
@@ -316,15 +363,15 @@ impl<'c> FunctionWriter<'_, 'c> {
         symbol: &str,
         shared: i64,
         body: impl FnOnce(&Emitter<'c>, &Frame<'_, 'c>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<OperationRef<'c, 'c>> {
         let pointers =
             3 * self.kernel.operands.len() + self.kernel.results.len() + self.constants.len() + 1;
         let module = (self.context, &self.module);
         let mut written = Ok(());
-        add_function(module, symbol, pointers, shared, |e, arguments, shared| {
+        let function = add_function(module, symbol, pointers, shared, |e, arguments, shared| {
             written = body(e, &self.frame(arguments, shared));
         });
-        written
+        written.map(|()| function)
     }
 
     fn frame(&self, arguments: &[Val<'c>], shared: Option<Val<'c>>) -> Frame<'_, 'c> {
@@ -362,11 +409,11 @@ pub fn add_function<'c>(
     pointers: usize,
     shared: i64,
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
-) {
+) -> OperationRef<'c, 'c> {
     let mut arguments = vec![module.i64()];
     arguments.extend(vec![module.pointer_in(1); pointers]);
     let signature = (&arguments[..], THREADS as i32);
-    add_kernel((context, module), symbol, signature, shared, body);
+    add_kernel((context, module), symbol, signature, shared, body)
 }
 
 /// The same of any arguments, and for blocks of so many threads.
@@ -376,7 +423,7 @@ pub fn add_kernel<'c>(
     (arguments, threads): (&[Type<'c>], i32),
     shared: i64,
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
-) {
+) -> OperationRef<'c, 'c> {
     let pointer = module.pointer_in(1);
     let memory = format!("{symbol}$shared");
     if shared > 0 {
@@ -417,7 +464,7 @@ pub fn add_kernel<'c>(
             (keys::KNOWN_BLOCK_SIZE, module.i32s(&[threads, 1, 1])),
         ],
         vec![region],
-    );
+    )
 }
 
 fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &str, bytes: i64) {

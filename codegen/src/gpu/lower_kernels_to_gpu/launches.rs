@@ -13,7 +13,7 @@ use cohort_passes::support::ir::{blocks_of, defining_op, integers, key};
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
-use super::tile::{Gates, Size, Unit};
+use super::tile::{Gates, Resident, Size, Unit};
 use crate::gpu::precision;
 use crate::read_rows::body::{Body, block_of};
 use crate::read_rows::folds::{Fold, List};
@@ -38,6 +38,8 @@ pub struct Tile<'c> {
     pub large: Size,
     /// Rows from which on the large size is used.
     pub from: i64,
+    /// The size for flushes that are one launch, whose weights stay in shared memory.
+    pub resident: Option<Resident>,
 }
 
 /// A sum of products, `init + a₀·w₀ + a₁·w₁ + …`, of each gate.
@@ -168,6 +170,14 @@ impl<'c> Tile<'c> {
             }),
             _ => Err(error(op, "expected sizes of four numbers")),
         };
+        let resident = match integers(op, keys::RESIDENT)[..] {
+            [columns, terms, stages] => Some(Resident {
+                columns,
+                terms,
+                stages,
+            }),
+            _ => None,
+        };
         let block = block_of(op, 0)?;
         let whole = Body::read(kernel, block, domain.clone(), None)?;
         let mut chains = vec![];
@@ -210,6 +220,7 @@ impl<'c> Tile<'c> {
             small: size(keys::SMALL)?,
             large: size(keys::LARGE)?,
             from: number(op, keys::FROM)?,
+            resident,
         })
     }
 

@@ -12,6 +12,7 @@
 
 mod copies;
 mod lanes;
+pub mod resident;
 mod size;
 mod tail;
 mod tensor;
@@ -33,6 +34,7 @@ use crate::read_rows::memory::Row;
 use copies::Copies;
 
 pub use lanes::load_floats;
+pub use resident::Resident;
 pub use size::{Gates, Size, Unit};
 pub use tensor::factors;
 

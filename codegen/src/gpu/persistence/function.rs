@@ -2,6 +2,7 @@
 
 use cohort_abi::gpu::GpuFlush;
 use cohort_abi::gpu::flush::{HEADER_WORDS, LAUNCH_WORDS, STEP_WORDS};
+use cohort_abi::manifest::Elem;
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
@@ -16,22 +17,30 @@ use melior::{
     },
 };
 
-use super::{BLOCK_OF, GRID_BARRIER};
-use crate::emit::Emitter;
+use super::memory::{Memory, Run};
+use super::{BLOCK_OF, GRID_BARRIER, SHARED_FROM};
+use crate::emit::{Emitter, Width};
 use crate::gpu::lower_kernels_to_gpu::function::add_kernel;
 use crate::gpu::lower_kernels_to_gpu::ops::{barrier, block, commit_copies, wait_for_copies};
+use crate::gpu::lower_kernels_to_gpu::site::memory;
 
 /// Bytes of a word.
 const WORD: i64 = 4;
 
 /// Adds the function, and declares what it calls, at the end of the `gpu.module`.
-pub fn write<'c>(context: &'c Context, module: &Builder<'c>, flush: &GpuFlush) {
+pub fn write<'c>(
+    context: &'c Context,
+    module: &Builder<'c>,
+    flush: &GpuFlush,
+    (functions, memory): (&[Run], &Memory),
+) {
     let pointer = module.pointer_in(1);
     let i64 = module.i64();
     declare(module, GRID_BARRIER, &[pointer, i64], None);
-    for function in &flush.functions {
+    for (function, from) in flush.functions.iter().zip(&memory.from) {
         let types = [pointer, i64, i64];
-        declare(module, &block_function(function), &types, Some(function));
+        let block_of = Some((&function[..], *from));
+        declare(module, &block_function(function), &types, block_of);
     }
     let shared = i64::from(flush.shared_bytes);
     let threads = flush.threads as i32;
@@ -40,9 +49,11 @@ pub fn write<'c>(context: &'c Context, module: &Builder<'c>, flush: &GpuFlush) {
         &flush.symbol,
         (&[pointer], threads),
         shared,
-        |e, arguments, _| {
+        |e, arguments, shared| {
             Writer {
-                flush,
+                functions,
+                memory,
+                shared,
                 schedule: arguments[0],
             }
             .steps(e);
@@ -55,7 +66,13 @@ fn block_function(function: &str) -> String {
     format!("{function}$block")
 }
 
-fn declare<'c>(module: &Builder<'c>, symbol: &str, types: &[Type<'c>], block_of: Option<&str>) {
+/// Declares a function; one that runs a block, with whose block it is and where its shared memory begins.
+fn declare<'c>(
+    module: &Builder<'c>,
+    symbol: &str,
+    types: &[Type<'c>],
+    block_of: Option<(&str, i64)>,
+) {
     let context = module.context();
     let ty = FunctionType::new(context, types, &[]).into();
     let private = StringAttribute::new(context, "private").into();
@@ -64,7 +81,12 @@ fn declare<'c>(module: &Builder<'c>, symbol: &str, types: &[Type<'c>], block_of:
         (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         (keys::SYM_VISIBILITY, private),
     ];
-    attributes.extend(block_of.map(|function| (BLOCK_OF, module.symbol(function))));
+    if let Some((function, from)) = block_of {
+        attributes.push((BLOCK_OF, module.symbol(function)));
+        if from > 0 {
+            attributes.push((SHARED_FROM, module.i64_attr(from)));
+        }
+    }
     module.op(Op::FuncFunc, &[], &[], &attributes, vec![Region::new()]);
 }
 
@@ -73,7 +95,9 @@ fn call<'c>(e: &Emitter<'c>, symbol: &str, operands: &[Val<'c>]) {
 }
 
 struct Writer<'a, 'c> {
-    flush: &'a GpuFlush,
+    functions: &'a [Run],
+    memory: &'a Memory,
+    shared: Option<Val<'c>>,
     schedule: Val<'c>,
 }
 
@@ -84,6 +108,7 @@ impl<'c> Writer<'_, 'c> {
         let records = e.offset_by(self.schedule, HEADER_WORDS as i64 * WORD);
         let launches = e.offset(records, e.times(steps, STEP_WORDS as i64 * WORD));
         let me = block(e, GpuDim::X);
+        self.hold_nothing(e);
         e.for_loop(e.int(0), steps, 1, &[], |e, step, _| {
             let is_later = e.b.cmpi(CmpiPredicate::Sgt, step, e.int(0));
             e.if_then(is_later, |e| {
@@ -95,6 +120,19 @@ impl<'c> Writer<'_, 'c> {
             self.blocks(e, [me, blocks, all_blocks], launches, first);
             vec![]
         });
+    }
+
+    /// Says of each function whose weights stay that none are there. Every thread does.
+    fn hold_nothing(&self, e: &Emitter<'c>) {
+        let Some(shared) = self.shared else { return };
+        let s = memory(e, true);
+        for (run, from) in self.functions.iter().zip(&self.memory.from) {
+            if run.is_resident {
+                let nothing = e.b.integer(0, e.i32);
+                let word = s.offset_by(shared, *from);
+                s.store_elem(nothing, word, Elem::I32, Width::Scalar, None);
+            }
+        }
     }
 
     /// Of a step's blocks, those that this block computes.
@@ -132,18 +170,21 @@ impl<'c> Writer<'_, 'c> {
     fn dispatch(&self, e: &Emitter<'c>, function: Val<'c>, operands: [Val<'c>; 3]) {
         let index = Type::index(e.b.context());
         let function = e.b.index_cast(function, index);
-        let case = |symbol: Option<&String>| {
+        let case = |run: Option<&Run>| {
             let (region, block) = region_with_block(&[], e.b.location);
             let inner = e.within(block);
-            if let Some(symbol) = symbol {
-                call(&inner, &block_function(symbol), &operands);
+            if let Some(run) = run {
+                if self.memory.is_shared && !run.is_resident {
+                    self.hold_nothing(&inner);
+                }
+                call(&inner, &block_function(&run.function.symbol), &operands);
             }
             inner.b.scf_yield(&[]);
             region
         };
         let mut regions = vec![case(None)];
-        regions.extend(self.flush.functions.iter().map(|symbol| case(Some(symbol))));
-        let numbers: Vec<i64> = (0..self.flush.functions.len() as i64).collect();
+        regions.extend(self.functions.iter().map(|run| case(Some(run))));
+        let numbers: Vec<i64> = (0..self.functions.len() as i64).collect();
         let cases = [(keys::CASES, e.b.i64s(&numbers))];
         e.b.op(Op::ScfIndexSwitch, &[function], &[], &cases, regions);
     }

@@ -101,6 +101,49 @@ fn a_flush_of_several_steps_is_one_launch() {
     }
 }
 
+/// Weights of a recursion and of a loop that stay in shared memory for a flush: the bits are those of weights that are read
+/// anew, where blocks keep their columns and where they take turns, on both simulators and in every batch.
+#[test]
+fn weights_that_stay_change_no_bit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    for (name, sizes) in [
+        ("treelstm", [28, 32, 16, 5]),
+        ("treelstm", [28, 16, 48, 5]),
+        ("birnn", [28, 16, 32, 5]),
+        ("treefc", [28, 16, 16, 5]),
+    ] {
+        let case = model_case(name);
+        let mut rng = Rng::new(66);
+        let model = case.with_sizes(sizes, &mut rng);
+        let input = to_text(&case.instances(&model, 10, &mut rng));
+        let compile = |codes: &[&str]| {
+            let codes = [&["--gpu-arch=ptx,sim"], codes].concat();
+            emit(&model, &artifact, &codes).expect_code(0);
+        };
+        let run = |way: &[&str]| {
+            let call = BatchRun::new(&artifact).weights(&model.weights_path);
+            call.arg("--device").args(way).run(&input).expect_code(0)
+        };
+        compile(&["--without=hold-weights"]);
+        let expected = run(&["gpu-sim"]);
+        compile(&[]);
+        let bytes = std::fs::read(&artifact).expect("an artifact");
+        let resident = bytes.windows(9).any(|bytes| bytes == b"_resident");
+        assert!(resident, "{name}: no weights stay");
+        for way in [
+            &["gpu-sim"][..],
+            &["ptx-sim"],
+            &["gpu-sim", "--batch", "3"],
+            &["ptx-sim", "--batch", "1"],
+            &["gpu-sim", "--device-times"],
+        ] {
+            let found = run(way);
+            assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+        }
+    }
+}
+
 /// Launches of a kernel that need nothing of each other share steps: fewer than one by one, with the same bits, whether a
 /// flush is one launch or not.
 #[test]

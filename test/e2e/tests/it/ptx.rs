@@ -190,6 +190,57 @@ fn tensor_cores_that_cut_off_are_close_to_the_oracle() {
     .expect_message(&["`--tensor-cores` is for `--device ptx-sim`"]);
 }
 
+/// Writes an artifact whose text is another.
+fn change_text(right: &[u8], artifact: &Path, change: &dyn Fn(&str) -> String) {
+    let mut content = Artifact::from_bytes(right).expect("an artifact");
+    for code in &mut content.device_code {
+        let text = String::from_utf8(code.bytes.clone()).expect("PTX is text");
+        let other = change(&text);
+        assert_ne!(text, other, "nothing was changed");
+        code.bytes = other.into_bytes();
+    }
+    std::fs::write(artifact, content.to_bytes().expect("an artifact")).expect("a file");
+}
+
+/// Where weights stay in shared memory: waiting for too few terms of the rows, a buffer that is written while others read
+/// it, weights that some threads do not load as another said they were there, and a word that says what is not there.
+#[test]
+fn a_mistake_with_weights_that_stay_shows() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let case = model_case("treelstm");
+    let mut rng = Rng::new(67);
+    let model = case.with_sizes([28, 16, 16, 5], &mut rng);
+    let input = to_text(&case.instances(&model, 4, &mut rng));
+    compile(&model, "f32", &artifact);
+    let right = std::fs::read(&artifact).expect("an artifact");
+    let expected = run(&model, &artifact, &["ptx-sim"], &input).expect_code(0);
+    let word = "st.shared.b32 \t[cohort_flush$shared], ";
+    let barrier = "bar.sync \t0;";
+    // Behind where it says that nothing is there.
+    let said = |text: &str| text.rfind(word).expect("a word that is set");
+    let mistakes: [&dyn Fn(&str) -> String; 4] = [
+        &|text| text.replace("cp.async.wait_group \t2;", "cp.async.wait_group \t3;"),
+        &|text| {
+            let waits = format!("cp.async.wait_group \t2;\n\t{barrier}");
+            text.replace(&waits, "cp.async.wait_group \t2;")
+        },
+        &|text| {
+            let (before, behind) = text.split_at(said(text));
+            let at = before.rfind(barrier).expect("a barrier");
+            [&before[..at], &before[at + barrier.len()..], behind].concat()
+        },
+        // Of the third kernel the first columns.
+        &|text| text.replacen(&format!("{word}0;"), &format!("{word}131073;"), 1),
+    ];
+    for (number, mistake) in mistakes.into_iter().enumerate() {
+        change_text(&right, &artifact, mistake);
+        let found = run(&model, &artifact, &["ptx-sim"], &input);
+        let is_caught = found.code != 0 || found.lines() != expected.lines();
+        assert!(is_caught, "{number}: {}", found.describe());
+    }
+}
+
 /// What the text lacks shows: barriers of a block, those of the grid, fences, and waiting for copies.
 #[test]
 fn a_mistake_in_the_text_shows() {
@@ -200,14 +251,7 @@ fn a_mistake_in_the_text_shows() {
     let right = std::fs::read(&artifact).expect("an artifact");
     let expected = run(&model, &artifact, &["ptx-sim"], &input).expect_code(0);
     let changed = |change: &dyn Fn(&str) -> String| {
-        let mut content = Artifact::from_bytes(&right).expect("an artifact");
-        for code in &mut content.device_code {
-            let text = String::from_utf8(code.bytes.clone()).expect("PTX is text");
-            let other = change(&text);
-            assert_ne!(text, other, "nothing was changed");
-            code.bytes = other.into_bytes();
-        }
-        std::fs::write(&artifact, content.to_bytes().expect("an artifact")).expect("a file");
+        change_text(&right, &artifact, change);
         run(&model, &artifact, &["ptx-sim"], &input)
     };
     let is_caught = |found: &Outcome| found.code != 0 || found.lines() != expected.lines();

@@ -128,7 +128,7 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
                 let to = e.add(e.times(row, size.left_stride() * 4), e.times(k, 4));
                 let row = self.writer.row(e, e.add(self.writer.first_row, row));
                 Part {
-                    base: self.left_row(e, segment, &row),
+                    base: self.writer.left_row(e, segment, &row),
                     k,
                     stride: 4,
                     wide,
@@ -137,33 +137,6 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
                 }
             })
             .collect()
-    }
-
-    /// The address of a row of the left side.
-    fn left_row(&self, e: &Emitter<'c>, segment: &Segment, row: &TileRow<'c>) -> Val<'c> {
-        let frame = self.writer.frame;
-        let base = frame.address(e, segment.left, Some(row.row)).at;
-        let address = &segment.left_address;
-        let mut base = e.offset_by(base, address.constant * 4);
-        for (dim, stride) in &address.terms {
-            if let Some(at) = row.outer[*dim].value {
-                base = e.offset(base, e.times(at, stride * 4));
-            }
-        }
-        base
-    }
-
-    /// Where a segment's weight is, and in words its first and from one k and one column to the next. One
-    /// that was rounded is dense.
-    fn weight(&self, e: &Emitter<'c>, segment: &Segment) -> (Val<'c>, i64, [i64; 2]) {
-        let frame = self.writer.frame;
-        if let Some(rounded) = &segment.rounded {
-            return (frame.constant(rounded), 0, [segment.columns, 1]);
-        }
-        let address = &segment.right_address;
-        let base = frame.address(e, segment.right, None).at;
-        let strides = [0, 1].map(|dim| address.coefficient(dim));
-        (base, address.constant, strides)
     }
 
     fn right_parts(
@@ -177,7 +150,7 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         let size = writer.size;
         let gate = number as i64;
         let columns = writer.tile.columns();
-        let (base, first, [k_stride, column_stride]) = self.weight(e, segment);
+        let (base, first, [k_stride, column_stride]) = self.writer.weight(e, segment);
         let width = segment.copies[number + 1];
         let wide = width == WIDE;
         let base = e.offset_by(base, (first + offset * column_stride) * 4);
@@ -207,7 +180,46 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
     }
 }
 
-fn guarded<'c>(e: &Emitter<'c>, valid: Option<Val<'c>>, body: impl FnOnce(&Emitter<'c>)) {
+impl<'c> Writer<'_, '_, 'c> {
+    /// The address of a row of the left side.
+    pub(super) fn left_row(
+        &self,
+        e: &Emitter<'c>,
+        segment: &Segment,
+        row: &TileRow<'c>,
+    ) -> Val<'c> {
+        let frame = self.frame;
+        let base = frame.address(e, segment.left, Some(row.row)).at;
+        let address = &segment.left_address;
+        let mut base = e.offset_by(base, address.constant * 4);
+        for (dim, stride) in &address.terms {
+            if let Some(at) = row.outer[*dim].value {
+                base = e.offset(base, e.times(at, stride * 4));
+            }
+        }
+        base
+    }
+
+    /// Where a segment's weight is, and in words its first and from one k and one column to the next. One
+    /// that was rounded is dense.
+    pub(super) fn weight(&self, e: &Emitter<'c>, segment: &Segment) -> (Val<'c>, i64, [i64; 2]) {
+        let frame = self.frame;
+        if let Some(rounded) = &segment.rounded {
+            return (frame.constant(rounded), 0, [segment.columns, 1]);
+        }
+        let address = &segment.right_address;
+        let base = frame.address(e, segment.right, None).at;
+        let strides = [0, 1].map(|dim| address.coefficient(dim));
+        (base, address.constant, strides)
+    }
+}
+
+/// Where a thread has what is to be done, if that is not so of all.
+pub(super) fn guarded<'c>(
+    e: &Emitter<'c>,
+    valid: Option<Val<'c>>,
+    body: impl FnOnce(&Emitter<'c>),
+) {
     match valid {
         Some(valid) => when(e, valid, body),
         None => body(e),

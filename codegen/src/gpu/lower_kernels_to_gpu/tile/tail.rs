@@ -30,7 +30,12 @@ impl<'c> Writer<'_, '_, 'c> {
     }
 
     /// With the columns that the thread has.
-    fn go_on(&self, e: &Emitter<'c>, rows: &[(Val<'c>, TileRow<'c>)], sums: &[Sums<'c>]) {
+    pub(super) fn go_on(
+        &self,
+        e: &Emitter<'c>,
+        rows: &[(Val<'c>, TileRow<'c>)],
+        sums: &[Sums<'c>],
+    ) {
         let together = match self.together() {
             WIDE => WIDE,
             _ => 1,

@@ -1,0 +1,101 @@
+//! Where the functions of a flush have their shared memory.
+
+use cohort_abi::gpu::GpuFunction;
+
+use crate::gpu::lower_kernels_to_gpu::function::SHARED;
+use crate::gpu::lower_kernels_to_gpu::tile::resident::HELD_BYTES;
+
+/// A function that a flush runs.
+pub struct Run {
+    pub function: GpuFunction,
+    /// Whether its weights stay in shared memory.
+    pub is_resident: bool,
+}
+
+/// What each function has of a flush's shared memory.
+pub struct Memory {
+    /// Bytes of a block.
+    pub bytes: i64,
+    /// Where the memory of each function begins.
+    pub from: Vec<i64>,
+    /// Whether the memory of those whose weights stay is that of the others, too.
+    pub is_shared: bool,
+}
+
+impl Memory {
+    /// Of functions in order; nothing where there is no room for weights that stay.
+    pub fn new(functions: &[Run]) -> Option<Memory> {
+        let bytes = |run: &Run| i64::from(run.function.shared_bytes);
+        let of = |is_resident| {
+            let all = functions.iter();
+            all.filter(move |run| run.is_resident == is_resident)
+        };
+        let others = of(false).map(bytes).max().unwrap_or(0);
+        let residents: i64 = of(true).map(bytes).sum();
+        // One behind another, and the others behind these; or in the same place, behind the word that says what is there.
+        let (is_shared, first) = match of(true).count() {
+            _ if residents + others <= SHARED => (false, residents),
+            1 if HELD_BYTES + others <= SHARED => (true, HELD_BYTES),
+            _ => return None,
+        };
+        let mut next = 0;
+        let from = functions.iter().map(|run| match run.is_resident {
+            true => {
+                next += bytes(run);
+                next - bytes(run)
+            }
+            false => first,
+        });
+        Some(Memory {
+            from: from.collect(),
+            bytes: residents.max(first + others),
+            is_shared,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(shared_bytes: u32, is_resident: bool) -> Run {
+        let function = GpuFunction {
+            symbol: String::new(),
+            from_rows: 0,
+            threads: 128,
+            tile_rows_per_row: 1,
+            tile_rows: 1,
+            column_blocks: 1,
+            shared_bytes,
+            calls: None,
+        };
+        Run {
+            function,
+            is_resident,
+        }
+    }
+
+    #[test]
+    fn weights_have_memory_of_their_own_where_there_is_room() {
+        let memory = |runs: &[(u32, bool)]| {
+            let runs: Vec<Run> = runs.iter().map(|(bytes, is)| run(*bytes, *is)).collect();
+            Memory::new(&runs).map(|found| (found.bytes, found.from, found.is_shared))
+        };
+        assert_eq!(
+            memory(&[(64, false), (32, false)]),
+            Some((64, vec![0, 0], false))
+        );
+        let two = [(1024, true), (64, false), (2048, true), (512, false)];
+        assert_eq!(memory(&two), Some((3584, vec![0, 3072, 1024, 3072], false)));
+        assert_eq!(
+            memory(&[(40_960, true), (20_000, false)]),
+            Some((40_960, vec![0, 16], true))
+        );
+        assert_eq!(
+            memory(&[(40_960, true), (49_136, false)]),
+            Some((49_152, vec![0, 16], true))
+        );
+        assert_eq!(memory(&[(40_960, true), (49_152, false)]), None);
+        assert_eq!(memory(&[(40_960, true), (8192, true), (16, false)]), None);
+    }
+}
