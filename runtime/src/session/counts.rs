@@ -87,7 +87,8 @@ impl Session {
             ended_early,
             why: format!(
                 "{ended_early} of {} ended before they had {} instances: {} KiB of rows and more are as much as \
-                 caches hold, and many times the weights, so that more instances would gain nothing",
+                 the second cache holds beside weights, and launches were long, so that more instances would gain \
+                 nothing",
                 stats.flushes,
                 self.config.batch_count(),
                 self.enough.bytes >> 10
