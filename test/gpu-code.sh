@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Compiles the kernels of the examples for GPUs: each to PTX, and where there is NVIDIA's assembler to
-# CUBIN for every architecture in f32 and for one in every precision, with the text of sm_80 for sm_90 too; those of a serious size for all of
-# these. No function may spill registers or keep anything on a stack. Where there is NVIDIA's disassembler,
-# test/sass/lint.py looks for barriers that only some threads of a block come to, and compares what the kernels of a
-# serious size use with test/sass/budget.txt, which `--update` writes anew. No GPU is needed.
+# CUBIN for every architecture in f32 and for one in every precision; those of a serious size for all of
+# these. The text for sm_80 is assembled for sm_90 too. No function may spill registers or keep anything on a
+# stack. Where there is NVIDIA's disassembler, test/sass/lint.py looks for barriers that only some threads of a
+# block come to, and compares what the kernels of a serious size use with test/sass/budget.txt, which `--update`
+# writes anew. No GPU is needed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 # For which architecture the text is, and for which it is assembled.
 readonly TARGETS=(sm_80,sm_90:f32 sm_120:f32 sm_90:tf32 sm_90:bf16)
-readonly MORE_TARGETS=(sm_80,sm_90:f32 sm_120:f32 sm_80,sm_90:tf32 sm_80,sm_90:bf16)
+readonly ALL_TARGETS=(sm_80,sm_90:f32 sm_120:f32 sm_80,sm_90:tf32 sm_80,sm_90:bf16)
 bin=${COHORT_BIN:-${CARGO_TARGET_DIR:-target}/release}
 ptxas=${COHORT_PTXAS:-$(PATH=$PATH:$PWD/.tools/bin command -v ptxas)}
 nvdisasm=$(PATH=$PATH:$PWD/.tools/bin command -v nvdisasm)
@@ -142,7 +143,7 @@ if [[ -x $ptxas && -x $nvdisasm ]]; then
 else
     echo "skipped: lints of machine code, for there is no nvdisasm; \`make setup\` installs it"
 fi
-targets=("${MORE_TARGETS[@]}")
+targets=("${ALL_TARGETS[@]}")
 budget=(--budget test/sass/budget.txt "${update[@]}")
 compile encoder-512 examples/encoder/encoder.coh --dim L=1 --dim D=512 --dim F=2048
 compile treelstm-256 examples/treelstm/treelstm.coh --dim V=100 --dim D=256 --dim H=256 --dim C=5
