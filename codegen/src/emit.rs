@@ -16,6 +16,7 @@ use cohort_passes::kernel::rows::layout::LANES;
 use cohort_passes::support::ir::{key, repeat, set_attribute};
 use melior::ir::{
     OperationRef, Type, ValueLike, attribute::IntegerAttribute, operation::OperationLike,
+    r#type::IntegerType,
 };
 
 use crate::powers;
@@ -339,6 +340,29 @@ impl<'c> Emitter<'c> {
         let count = self.b.index_cast(count, self.b.index_type());
         let ty = self.elem_type(Elem::Bool, Width::Vector);
         self.b.value(Op::VectorCreateMask, &[count], ty)
+    }
+
+    /// Each lane's unsigned number times a constant, as `i64`.
+    pub fn scaled_lanes(&self, numbers: Val<'c>, by: i64) -> Val<'c> {
+        let ty = self.sized(self.i64, Width::Vector);
+        let numbers = self.b.extui(numbers, ty);
+        self.b.muli(numbers, self.b.integer(by, ty))
+    }
+
+    /// Whether each lane's number is one more than that of the lane before.
+    pub fn are_neighbours(&self, numbers: Val<'c>) -> Val<'c> {
+        let ty = numbers.r#type();
+        let lanes: Vec<i64> = (0..LANES).collect();
+        let counting = self.b.constant(self.b.elements(ty, self.i32, &lanes), ty);
+        let first = self.first_lane(numbers, Elem::I32);
+        let first = self.splat(first, Elem::I32, Width::Vector);
+        let equal = self
+            .b
+            .cmpi(CmpiPredicate::Eq, numbers, self.b.addi(first, counting));
+        let bits = IntegerType::new(self.b.context(), LANES as u32).into();
+        let equal = self.b.value(Op::LlvmBitcast, &[equal], bits);
+        self.b
+            .cmpi(CmpiPredicate::Eq, equal, self.b.integer(-1, bits))
     }
 
     /// Lane 0 of a vector.

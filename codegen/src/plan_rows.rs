@@ -24,6 +24,7 @@ pub struct NestSchedule<'c> {
     pub body: Body<'c>,
     pub lanes: Option<usize>,
     pub by: Option<i64>,
+    pub across_rows: bool,
 }
 
 /// How a fold runs.
@@ -31,6 +32,7 @@ pub struct FoldSchedule {
     pub lanes: Option<usize>,
     pub vectors: i64,
     pub neighbours: i64,
+    pub across_rows: bool,
 }
 
 /// Whether an instruction is this operation.

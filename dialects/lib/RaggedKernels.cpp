@@ -714,8 +714,14 @@ static bool areTakenAtOnce(ArrayRef<int64_t> over, uint64_t count) {
   return count == 1 || ((count == 2 || count == 4) && !over.empty() && over.back() % static_cast<int64_t>(count) == 0);
 }
 
+/// Whether the lanes of a stage can be rows.
+static bool runsOverRows(Operation *stage) { return isa<BlocksOp>(stage->getParentOp()) && !isForGpu(stage); }
+
 LogicalResult NestOp::verify() {
   bool ofCall = isOfCall(*this);
+  if (getAcrossRows() && (!runsOverRows(*this) || getLanes() || getBy() != lanesOfVector))
+    return emitOpError() << "ragged_nest_c6: expected a stage of `ragged.blocks` for the CPU whose loops do not run in "
+                            "vectors";
   if (failed(ofCall ? verifyExtents(*this, getOver(), getDims()) : verifyLengths(*this, getOver())))
     return failure();
   if (ofCall && getBy() != lanesOfVector)
@@ -807,6 +813,9 @@ LogicalResult FoldOp::verify() {
   if (failed(verifyAtOnce(*this, "c4", "vectors", getVectors())) ||
       failed(verifyAtOnce(*this, "c4", "neighbours", getNeighbours())))
     return failure();
+  if (getAcrossRows() && (!runsOverRows(*this) || getLanes()))
+    return emitOpError() << "ragged_fold_c7: expected a stage of `ragged.blocks` for the CPU whose loops do not run in "
+                            "vectors";
   if (!isWritable(getMemory()))
     return emitOpError() << "ragged_fold_c6: expected a result or scratch";
   if (failed(verifyAddress(*this, "c6", "c6", getAddress(), lengths, getMemory().getType())))

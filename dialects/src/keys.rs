@@ -58,6 +58,7 @@ macro_rules! keys {
 }
 
 keys! {
+    ACROSS_ROWS: "across_rows",
     ADDRESS: "address",
     ADDRESSES: "addresses",
     ADDR_SPACE: "addr_space",

@@ -163,6 +163,7 @@ kinds! {
     LlvmIntrFma: ods::llvm::FMAOperation,
     LlvmIntrMaskedGather: ods::llvm::masked_gatherOperation,
     LlvmIntrMaskedLoad: ods::llvm::MaskedLoadOperation,
+    LlvmIntrMaskedScatter: ods::llvm::masked_scatterOperation,
     LlvmIntrMaskedStore: ods::llvm::MaskedStoreOperation,
     LlvmIntrMemcpy: ods::llvm::MemcpyOperation,
     LlvmIntrPrefetch: ods::llvm::PrefetchOperation,

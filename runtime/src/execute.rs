@@ -23,6 +23,7 @@ mod launched;
 mod lists;
 mod on_device;
 mod padded;
+mod pieces;
 mod place;
 mod ragged;
 mod replayed;
@@ -275,6 +276,7 @@ impl Executor {
                 is_padded: !settings.ragged_storage && !is_on_device,
                 keeps_padding: !is_on_device,
                 is_shared: settings.shared_prelude,
+                has_pieces: settings.gather_fusion && !is_on_device,
             }),
             ragged_storage: settings.ragged_storage,
             identity: AlignedBuffer::default(),

@@ -1,6 +1,6 @@
 //! Writes branches, functions of the compiler's own, and calls of them.
 
-use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block};
+use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block, results_of};
 use cohort_dialects::keys;
 use cohort_passes::support::waves::LIBRARY;
 use melior::{
@@ -9,7 +9,7 @@ use melior::{
         r#type,
     },
     ir::{
-        Region, Type,
+        Region, Type, ValueLike,
         attribute::{Attribute, FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
     },
 };
@@ -32,6 +32,27 @@ impl<'c> Emitter<'c> {
     pub fn if_then(&self, condition: Val<'c>, body: impl FnOnce(&Emitter<'c>)) {
         self.b
             .scf_if(condition, &[], [self.branch(body), Region::new()]);
+    }
+
+    /// One value where a condition holds, and another one of the same type elsewhere; only that one is computed.
+    pub fn choose(
+        &self,
+        condition: Val<'c>,
+        then: impl FnOnce(&Emitter<'c>) -> Val<'c>,
+        otherwise: impl FnOnce(&Emitter<'c>) -> Val<'c>,
+    ) -> Val<'c> {
+        let (then, ty) = self.value_branch(then);
+        let (otherwise, _) = self.value_branch(otherwise);
+        let results = results_of(self.b.scf_if(condition, &[ty], [then, otherwise]));
+        results[0]
+    }
+
+    fn value_branch(&self, body: impl FnOnce(&Emitter<'c>) -> Val<'c>) -> (Region<'c>, Type<'c>) {
+        let (region, block) = region_with_block(&[], self.b.location);
+        let inner = self.within(block);
+        let value = body(&inner);
+        inner.b.scf_yield(&[value]);
+        (region, value.r#type())
     }
 
     fn branch(&self, body: impl FnOnce(&Emitter<'c>)) -> Region<'c> {

@@ -193,6 +193,28 @@ impl<'c> Emitter<'c> {
         self.in_registers(value, elem)
     }
 
+    /// Stores each lane's element at its offset in bytes.
+    pub fn scatter_at(
+        &self,
+        value: Val<'c>,
+        address: Val<'c>,
+        offsets: Val<'c>,
+        elem: Elem,
+        mask: Val<'c>,
+    ) {
+        let value = self.as_stored(value, elem, Width::Vector);
+        let alignment = IntegerAttribute::new(self.i32, elem.bytes() as i64).into();
+        let operands = [value, self.offsets(address, offsets), mask];
+        let attributes = [(keys::ALIGNMENT, alignment)];
+        self.b.op(
+            Op::LlvmIntrMaskedScatter,
+            &operands,
+            &[],
+            &attributes,
+            vec![],
+        );
+    }
+
     fn zero(&self, ty: Type<'c>) -> Val<'c> {
         match element_of(ty).is_f32() {
             true => self.b.float(0.0, ty),
@@ -208,6 +230,13 @@ impl<'c> Emitter<'c> {
         self.b.cmpi(CmpiPredicate::Ne, value, zero)
     }
 
+    fn as_stored(&self, value: Val<'c>, elem: Elem, width: Width) -> Val<'c> {
+        match elem {
+            Elem::Bool => self.b.extui(value, self.memory_type(elem, width)),
+            _ => value,
+        }
+    }
+
     pub fn store_elem(
         &self,
         value: Val<'c>,
@@ -216,10 +245,7 @@ impl<'c> Emitter<'c> {
         width: Width,
         mask: Option<Val<'c>>,
     ) {
-        let value = match elem {
-            Elem::Bool => self.b.extui(value, self.memory_type(elem, width)),
-            _ => value,
-        };
+        let value = self.as_stored(value, elem, width);
         match mask {
             None => self.store(value, address, elem.bytes() as i64),
             Some(mask) => {

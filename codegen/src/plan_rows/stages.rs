@@ -64,6 +64,10 @@ impl<'c> Writer<'_, '_, 'c> {
         map_attribute(self.e.b.context(), address, rank)
     }
 
+    fn across_rows(&self, chosen: bool) -> Option<(Key<'static>, Attribute<'c>)> {
+        chosen.then(|| (keys::ACROSS_ROWS, Attribute::unit(self.e.b.context())))
+    }
+
     fn stage(
         &self,
         kind: Op,
@@ -111,6 +115,7 @@ impl<'c> Writer<'_, '_, 'c> {
                 .map(|dim| (keys::LANES, self.number(dim as i64))),
         );
         attributes.extend(chosen.by.map(|by| (keys::BY, self.number(by))));
+        attributes.extend(self.across_rows(chosen.across_rows));
         self.stage(Op::RaggedNest, &[], &attributes, vec![region]);
     }
 
@@ -153,6 +158,7 @@ impl<'c> Writer<'_, '_, 'c> {
         if let Some(lanes) = chosen.lanes {
             attributes.push((keys::LANES, self.number(lanes as i64)));
         }
+        attributes.extend(self.across_rows(chosen.across_rows));
         self.stage(Op::RaggedFold, &[memory], &attributes, vec![start, step]);
     }
 

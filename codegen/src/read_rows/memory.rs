@@ -94,6 +94,25 @@ impl<'c> Arguments<'_, 'c> {
     }
 }
 
+impl<'c> Arguments<'_, 'c> {
+    /// The scalars of the host that the records of sixteen rows give an operand.
+    pub fn host_scalars(
+        &self,
+        e: &Emitter<'c>,
+        operand: usize,
+        elem: Elem,
+        first: Row<'c>,
+        mask: Val<'c>,
+    ) -> Val<'c> {
+        let address = e.offset(self.operands[operand].index, e.times(first.in_bucket, 4));
+        match elem {
+            // Of a truth value, the low byte holds 0 or 1.
+            Elem::Bool => e.gather(address, 4, elem, Some(mask)),
+            Elem::F32 | Elem::I32 => e.load_elem(address, elem, Width::Vector, Some(mask)),
+        }
+    }
+}
+
 /// An address of some memory, and how an emitter gets at that.
 pub trait Address<'c>: Copy {
     fn in_memory(self, e: &Emitter<'c>) -> (Emitter<'c>, Val<'c>);

@@ -439,6 +439,9 @@ def Ragged_NestOp : Ragged_LoopStage<"nest", [
     stored does not depend on the order: nothing that is stored is loaded. `lanes` is the vectorized loop
     and `by` its step: `by 32` processes two independent vectors per iteration.
 
+    `across_rows` says that the lanes of a vector are sixteen rows, each of which runs the loops: where a row has only a
+    few elements. A row gives the same bits in any lane.
+
     On a GPU each thread computes `by` neighbours along the last loop, which are loaded and stored at once where they
     lie side by side.
 
@@ -453,12 +456,15 @@ def Ragged_NestOp : Ragged_LoopStage<"nest", [
       `lanes`.
     - `ragged_nest_c4`: the region computes with `arith` and `math`, and yields nothing.
     - `ragged_nest_c5`: in `ragged.calls` the region has one store, its last operation.
+    - `ragged_nest_c6`: `across_rows` is a stage of `ragged.blocks` for the CPU, there are no `lanes`, and `by` is 16.
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, OptionalAttr<FlatSymbolRefArrayAttr>:$dims,
-                       OptionalAttr<I64Attr>:$lanes, DefaultValuedAttr<I64Attr, "16">:$by);
+                       OptionalAttr<I64Attr>:$lanes, DefaultValuedAttr<I64Attr, "16">:$by,
+                       UnitAttr:$across_rows);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `over` custom<Extents>($over, $dims) (`lanes` $lanes^)? (`by` $by^)? attr-dict-with-keyword $body
+    `over` custom<Extents>($over, $dims) (`lanes` $lanes^)? (`by` $by^)? (`across_rows` $across_rows^)?
+    attr-dict-with-keyword $body
   }];
 }
 
@@ -472,7 +478,8 @@ def Ragged_FoldOp : Ragged_LoopStage<"fold"> {
     `lanes` is the loop that runs in vectors. If it is the last of those that are kept, each lane folds by
     itself, `vectors` of them at once; if it is one that is folded, each lane folds every sixteenth value,
     then the lanes are folded together, so results differ in rounding between the two. `neighbours`
-    results along the last other kept loop are folded at once, to share what they load.
+    results along the last other kept loop are folded at once, to share what they load. `across_rows` says that each lane
+    folds a row of its own, in the order of the loops.
 
     On a GPU `lanes`, a folded loop, says that a warp folds each result, a lane every 32nd of the folded values, and that
     one thread folds what the lanes have; without it a thread folds each result. `vectors` are the neighbours along
@@ -487,6 +494,7 @@ def Ragged_FoldOp : Ragged_LoopStage<"fold"> {
       region's argument, which nothing else uses.
     - `ragged_fold_c6`: the result's map takes the kept loops to an element, and none to outside of the
       row; along a kept `lanes` results are neighbours.
+    - `ragged_fold_c7`: `across_rows` is a stage of `ragged.blocks` for the CPU, and there are no `lanes`.
 
     ```mlir
     ragged.fold over [4, 28] folding [1] into %s (d0) -> (d0) lanes 1 neighbours 4 : memref<?x16xf32> from {
@@ -503,11 +511,11 @@ def Ragged_FoldOp : Ragged_LoopStage<"fold"> {
   let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$folding, Ragged_Memory:$memory,
                        AffineMapAttr:$address, OptionalAttr<I64Attr>:$lanes,
                        DefaultValuedAttr<I64Attr, "1">:$vectors,
-                       DefaultValuedAttr<I64Attr, "1">:$neighbours);
+                       DefaultValuedAttr<I64Attr, "1">:$neighbours, UnitAttr:$across_rows);
   let regions = (region SizedRegion<1>:$start, SizedRegion<1>:$step);
   let assemblyFormat = [{
     `over` $over `folding` $folding `into` $memory custom<Rule>($address) (`lanes` $lanes^)?
-    (`vectors` $vectors^)? (`neighbours` $neighbours^)? attr-dict `:` type($memory)
+    (`vectors` $vectors^)? (`neighbours` $neighbours^)? (`across_rows` $across_rows^)? attr-dict `:` type($memory)
     `from` $start `by` $step
   }];
 }

@@ -3,7 +3,9 @@
 //! An operand of a launch is read in one of three *modes*. What lies in consecutive rows is
 //! *contiguous*: the kernel gets the first row as its base and the list 0, 1, 2, …, which all launches
 //! share and which stays in the cache. A list of one row again and again is *identical*. Everything
-//! else is *gathered*: the kernel reads each row where it lies, by its index, while it loads its tile.
+//! else is *gathered*: the kernel reads each row where it lies, by its index, while it loads its tile. Where
+//! calls have many rows each, consecutive ones, the launch is computed call by call, and each is contiguous
+//! ([`super::pieces`]).
 //!
 //! Without gather fusion, rows that are not contiguous are copied together first, by a launch of its
 //! own; for comparison.
@@ -17,6 +19,7 @@ use cohort_abi::{KernelFn, OperandRef};
 use super::kernel::Kernel;
 use super::launched::{Inspector, Launched};
 use super::lists::Lists;
+use super::pieces::{PieceOperand, Pieces};
 use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
 use crate::error::Error;
@@ -123,6 +126,7 @@ impl Flush<'_> {
             results,
             laps,
         } = buffers;
+        let mut piece_operands = Vec::new();
         let mut before = begin;
         for placed in self.cached.iter().chain(self.placed) {
             if placed.rows == 0 {
@@ -134,7 +138,14 @@ impl Flush<'_> {
                 profile.begin_launch(placed.kernel);
             }
             let launches = &mut launches[placed.kernel as usize];
-            let listed = self::operands(self, kernel, placed, operands, &mut launches.modes);
+            piece_operands.clear();
+            let listed = self::operands(
+                self,
+                kernel,
+                placed,
+                (&mut *operands, &mut piece_operands),
+                &mut launches.modes,
+            );
             if let Some(copies) = self.copies {
                 launches.copied_rows += copy_operands(self, kernel, placed, operands, copies)?;
             }
@@ -146,18 +157,25 @@ impl Flush<'_> {
                     .wrapping_add(first as usize * base.row_bytes)
                     .cast::<c_void>()
             }));
+            let tables = placed
+                .ragged
+                .map(|ragged| self.ragged.launches[ragged].tables);
+            let pieces = tables
+                .filter(|_| !piece_operands.is_empty())
+                .map(|tables| Pieces {
+                    spans: self.tables.all_spans(tables),
+                    operands: &piece_operands,
+                });
             let launch = Launch {
                 kernel: kernel.function,
                 operands,
                 results,
                 constants: &kernel.constants,
+                pieces,
             };
             let run = |begin, end, scratch| {
                 late::until(self.end, || launch.run(begin, end, scratch));
             };
-            let tables = placed
-                .ragged
-                .map(|ragged| self.ragged.launches[ragged].tables);
             if let Some((tasks, _)) = tables.and_then(|tables| self.tables.tasks(tables)) {
                 match self.end {
                     None => self.workers.each_task(tasks, &run),
@@ -199,6 +217,7 @@ impl Flush<'_> {
                     results,
                     bases: self.bases,
                     entries: placed.entries,
+                    pieces,
                     spans: tables.and_then(|tables| self.tables.spans(kernel, tables)),
                 });
             }
@@ -271,11 +290,11 @@ impl Flush<'_> {
 
 /// Finds the mode of each operand and what the kernel is given for it; returns the work that lists
 /// take.
-fn operands(
-    flush: &Flush<'_>,
+fn operands<'a>(
+    flush: &Flush<'a>,
     kernel: &Kernel,
     placed: &Placed,
-    operands: &mut Vec<OperandRef>,
+    (operands, pieces): (&mut Vec<OperandRef>, &mut Vec<PieceOperand<'a>>),
     modes: &mut [Modes],
 ) -> u64 {
     let entries = placed.entries as usize;
@@ -290,9 +309,14 @@ fn operands(
         let index = &flush.index[start..start + entries];
         operands.push(match operand {
             Operand::Scalar(_) => list_only(index),
-            Operand::Length => list_only(tables.map_or(index, |tables| {
-                (flush.tables).lengths(tables, kernel.form.column(position))
-            })),
+            Operand::Length => list_only(match (tables, kernel.form.unit) {
+                (Some(tables), Unit::Calls) => {
+                    (flush.tables).lengths(tables, kernel.form.column(position))
+                }
+                // No row asks how long its call is.
+                (Some(_), Unit::Rows) => &[],
+                (None, _) => index,
+            }),
             Operand::Ragged { pool, .. } | Operand::Row { pool } if placed.ragged.is_some() => {
                 let base = &flush.bases[*pool];
                 let launch = placed.ragged.unwrap_or(0);
@@ -305,6 +329,15 @@ fn operands(
                     Run::OnePiece { first } => {
                         modes.contiguous += 1;
                         rows_from(base, first, &flush.identity[..entries])
+                    }
+                    Run::Pieces => {
+                        modes.contiguous += 1;
+                        pieces.push(PieceOperand {
+                            position,
+                            row_bytes: base.row_bytes,
+                            firsts: flush.ragged.firsts(launch, position),
+                        });
+                        rows_from(base, 0, &flush.identity[..entries])
                     }
                     Run::Listed { first, list } => {
                         let list = flush.tables.list(list);
@@ -490,6 +523,7 @@ struct Launch<'a> {
     operands: &'a [OperandRef],
     results: &'a [*mut c_void],
     constants: &'a [*const c_void],
+    pieces: Option<Pieces<'a>>,
 }
 
 // SAFETY: threads get disjoint ranges of rows, and a kernel writes only to the result rows of its
@@ -498,6 +532,17 @@ unsafe impl Sync for Launch<'_> {}
 
 impl Launch<'_> {
     fn run(&self, begin: u64, end: u64, scratch: *mut u8) {
+        let Some(pieces) = &self.pieces else {
+            return self.call(begin, end, self.operands, scratch);
+        };
+        let mut operands = self.operands.to_vec();
+        for (call, begin, end) in pieces.within(begin, end) {
+            pieces.move_to(call, self.operands, &mut operands);
+            self.call(begin, end, &operands, scratch);
+        }
+    }
+
+    fn call(&self, begin: u64, end: u64, operands: &[OperandRef], scratch: *mut u8) {
         // SAFETY: the kernel's ABI. Operands, results and constants are those that the manifest
         // lists; index lists hold rows of their row pools (checked when they were written) for every
         // row of the launch, work items are within their calls, or indices count up from a base that has as many
@@ -507,7 +552,7 @@ impl Launch<'_> {
             (self.kernel)(
                 begin as i64,
                 end as i64,
-                self.operands.as_ptr(),
+                operands.as_ptr(),
                 self.results.as_ptr(),
                 self.constants.as_ptr(),
                 scratch.cast(),

@@ -6,6 +6,7 @@ use cohort_abi::OperandRef;
 use cohort_abi::manifest::{Operand, Unit};
 
 use super::kernel::Kernel;
+use super::pieces::Pieces;
 use crate::memory::arena::PoolBase;
 
 /// Sees every launch of a run on the processor, as soon as it is over.
@@ -25,6 +26,8 @@ pub struct Launched<'a> {
     pub(super) bases: &'a [PoolBase],
     /// What the kernel counts: rows, or calls.
     pub(super) entries: u32,
+    /// How it was computed call by call, where it was.
+    pub(super) pieces: Option<Pieces<'a>>,
     /// The ranges of rows that it computed; without, all.
     pub(super) spans: Option<&'a [(u32, u32)]>,
 }
@@ -84,7 +87,8 @@ impl<'a> Launched<'a> {
 
     /// What an entry was given, one for each operand of the manifest.
     pub fn given(&self, entry: usize) -> Vec<Given<'a>> {
-        let operands = self.kernel.operands.iter().zip(self.operands).enumerate();
+        let at = self.operands_of(entry);
+        let operands = self.kernel.operands.iter().zip(&at).enumerate();
         let given = operands.map(|(position, (operand, at))| match operand {
             // SAFETY: the list has a word for each entry.
             Operand::Scalar(_) => Given::Scalar(unsafe { *at.index.add(entry) }),
@@ -104,6 +108,18 @@ impl<'a> Launched<'a> {
             }
         });
         given.collect()
+    }
+
+    /// What the kernel was given when it computed an entry.
+    fn operands_of(&self, entry: usize) -> Vec<OperandRef> {
+        let mut operands = self.operands.to_vec();
+        if let Some(pieces) = self.pieces {
+            let entry = entry as u64;
+            for (call, _, _) in pieces.within(entry, entry + 1) {
+                pieces.move_to(call, self.operands, &mut operands);
+            }
+        }
+        operands
     }
 
     /// The bytes of each of an entry's results.

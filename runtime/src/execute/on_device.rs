@@ -49,13 +49,14 @@ fn write_lists(
         for (position, operand) in kernel.operands.iter().enumerate() {
             let index = &mut index[list(position)];
             match (operand, ragged.run(number, position)) {
-                (Operand::Length, _) => {
+                (Operand::Length, _) if kernel.form.unit == Unit::Calls => {
                     let column = kernel.form.column(position);
                     index.copy_from_slice(tables.lengths(launch.tables, column));
                 }
                 (Operand::Row { .. } | Operand::Ragged { .. }, run) => match run {
                     Run::ByCall => index.copy_from_slice(ragged.firsts(number, position)),
                     Run::OnePiece { first } => count(index, first, 0..),
+                    Run::Pieces => unreachable!("a device computes all calls at once"),
                     Run::Listed { first, list } => {
                         count(index, first, tables.list(list).iter().copied());
                     }

@@ -53,6 +53,8 @@ pub(super) enum Run {
     ByCall,
     /// Row `i` of the launch reads row `first + i`.
     OnePiece { first: u32 },
+    /// What each call reads lies in one piece from its first row on, and calls are computed one by one.
+    Pieces,
     /// Row `i` of the launch reads row `first` and as many more as entry `i` of a list.
     Listed { first: u32, list: usize },
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use cohort_abi::manifest::Unit;
 
 use super::kernel::Kernel;
+use super::pieces;
 use super::ragged::{Padded, Run};
 use super::work_items::{CallWork, Rule, Task, WorkItems};
 use crate::program::call_form::CallForm;
@@ -36,6 +37,8 @@ pub(super) struct TableRule {
     pub keeps_padding: bool,
     /// Without, each launch has tables of its own.
     pub is_shared: bool,
+    /// Calls with many rows may be computed one by one.
+    pub has_pieces: bool,
 }
 
 impl TableRule {
@@ -56,7 +59,6 @@ pub(super) struct Found {
     work: usize,
     starts: Option<usize>,
     spans: Option<usize>,
-    by_row: Option<usize>,
 }
 
 /// A table made of some lengths.
@@ -73,10 +75,6 @@ enum Table {
     },
     /// And how many.
     Spans {
-        extent: usize,
-    },
-    /// Each length of each row, one length after another.
-    ByRow {
         extent: usize,
     },
     /// The rows of each call, counted from the call's first row, which words tell: for each row of the
@@ -206,7 +204,6 @@ impl Tables {
         let padded = self.rule.padded(&kernel.form);
         let by_row = kernel.form.unit == Unit::Rows;
         let has_starts = !by_row && kernel.form.has_extent();
-        let has_lengths = by_row && words.len() > 1;
         let starts = has_starts.then(|| {
             self.find_list(of, Table::Starts { extent, padded }, |tables, list| {
                 let spans = tables.lengths_of(of).spans(kernel, padded);
@@ -221,21 +218,11 @@ impl Tables {
                 (add(&mut tables.spans, spans), words)
             })
         });
-        let by_row = spans.filter(|_| has_lengths).map(|spans| {
-            self.find_list(of, Table::ByRow { extent }, |tables, list| {
-                let (lengths, spans) = (tables.lengths_of(of), &tables.spans[spans]);
-                list.reserve(lengths.columns() * rows as usize);
-                for column in 0..lengths.columns() {
-                    append_rows(spans, lengths.column(column), rows as usize, true, list);
-                }
-            })
-        });
         Some(Found {
             lengths: of,
             work,
             starts,
             spans,
-            by_row,
         })
     }
 
@@ -251,6 +238,10 @@ impl Tables {
             && items.all(|item| item == Some(first))
         {
             return Run::OnePiece { first };
+        }
+        let room = self.works[found.work].room as usize;
+        if self.rule.has_pieces && pieces::are_worth_it(kernel, firsts.len(), room) {
+            return Run::Pieces;
         }
         let extent = kernel.extent;
         self.find_rows(kernel, operand, found, firsts, |firsts| Table::Expanded {
@@ -443,16 +434,9 @@ impl Tables {
         (add(&mut self.works, work), words)
     }
 
-    /// One of the lengths of a launch's entries.
+    /// One of the lengths of a launch's calls. Kernels that count rows do not ask for it.
     pub fn lengths(&self, found: Found, column: usize) -> &[u32] {
-        let lengths = self.lengths_of(found.lengths);
-        match found.by_row {
-            None => lengths.column(column),
-            Some(list) => {
-                let rows = self.lists[list].len() / lengths.columns();
-                &self.lists[list][column * rows..][..rows]
-            }
-        }
+        self.lengths_of(found.lengths).column(column)
     }
 
     /// The first row of each call of a launch, where its kernel counts calls that make rows.
@@ -463,8 +447,15 @@ impl Tables {
     /// Where the calls of a launch over rows have theirs, if these are not to be one range.
     pub fn spans(&self, kernel: &Kernel, found: Found) -> Option<&[(u32, u32)]> {
         let has_spans = self.rule.is_padded || !kernel.form.fused;
-        let spans = found.spans.filter(|_| has_spans);
-        spans.map(|spans| &self.spans[spans][..])
+        found
+            .spans
+            .filter(|_| has_spans)
+            .map(|_| self.all_spans(found))
+    }
+
+    /// Where the calls of a launch over rows have theirs.
+    pub fn all_spans(&self, found: Found) -> &[(u32, u32)] {
+        found.spans.map_or(&[], |spans| &self.spans[spans])
     }
 
     /// A list of [`Run::Listed`].

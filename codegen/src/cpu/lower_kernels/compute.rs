@@ -10,12 +10,11 @@ use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::layout::{LANES, Place, elem_bytes};
 use cohort_passes::pass::Outcome;
 use cohort_passes::support::ir::{integer_attribute, integers};
-use melior::ir::OperationRef;
+use melior::ir::{OperationRef, operation::OperationLike};
 
-use super::frame::{Block, Frame};
+use super::frame::{Address, Block, Frame, LaneRows, Rows};
 use crate::emit::{Emitter, Index, Width, divides, element_address};
 use crate::read_rows::body::{Body, block_of};
-use crate::read_rows::memory::Row;
 
 /// How an index of the domain becomes lanes.
 #[derive(Clone, Copy)]
@@ -27,12 +26,12 @@ pub struct Lanes<'c> {
     pub mask: Option<Val<'c>>,
 }
 
-/// Where the values of a body are computed: one row, with the addresses of what it touches.
+/// Where the values of a body are computed: one row or sixteen, with the addresses of what they touch.
 pub struct Computer<'a, 'f, 'c> {
     frame: &'a Frame<'f, 'c>,
     body: &'a Body<'c>,
-    row: Option<Row<'c>>,
-    addresses: HashMap<Place, Val<'c>>,
+    rows: Rows<'c>,
+    addresses: HashMap<Place, Address<'c>>,
     /// The dims that each value depends on.
     dims: Vec<Vec<usize>>,
 }
@@ -45,11 +44,11 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         e: &Emitter<'c>,
         frame: &'a Frame<'f, 'c>,
         body: &'a Body<'c>,
-        row: Option<Row<'c>>,
+        rows: Rows<'c>,
     ) -> Self {
         let mut addresses = HashMap::new();
         let mut dims: Vec<Vec<usize>> = Vec::new();
-        for (instruction, _) in &body.values {
+        for (instruction, elem) in &body.values {
             dims.push(match instruction {
                 Instruction::Load { address, .. } => dims_of(address),
                 Instruction::HostScalar(_) | Instruction::Splat(_) => vec![],
@@ -67,29 +66,29 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
                 let place = *buffer;
                 addresses
                     .entry(place)
-                    .or_insert_with(|| frame.address(e, place, row));
+                    .or_insert_with(|| frame.rows_of(e, place, rows, *elem));
             }
         }
         for store in &body.stores {
             addresses
                 .entry(store.place)
-                .or_insert_with(|| frame.address(e, store.place, row));
+                .or_insert_with(|| frame.rows_of(e, store.place, rows, body.values[store.value].1));
         }
         Computer {
             frame,
             body,
-            row,
+            rows,
             addresses,
             dims,
         }
     }
 
     /// Makes sure that the address of a place is known.
-    pub fn touch(&mut self, e: &Emitter<'c>, place: Place) {
-        let (frame, row) = (self.frame, self.row);
+    pub fn touch(&mut self, e: &Emitter<'c>, place: Place, elem: Elem) {
+        let (frame, rows) = (self.frame, self.rows);
         self.addresses
             .entry(place)
-            .or_insert_with(|| frame.address(e, place, row));
+            .or_insert_with(|| frame.rows_of(e, place, rows, elem));
     }
 
     pub fn value(
@@ -111,11 +110,16 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         let value = match instruction {
             Instruction::Splat(bits) => e.bits(*bits, *elem, lanes.width),
             Instruction::HostScalar(operand) => {
-                let scalar = self
-                    .frame
-                    .arguments
-                    .host_scalar(e, *operand, *elem, self.row);
-                e.splat(scalar, *elem, lanes.width)
+                let arguments = &self.frame.arguments;
+                match self.rows {
+                    Rows::One(row) => {
+                        let scalar = arguments.host_scalar(e, *operand, *elem, row);
+                        e.splat(scalar, *elem, lanes.width)
+                    }
+                    Rows::Across { first, mask } => {
+                        arguments.host_scalars(e, *operand, *elem, first, mask)
+                    }
+                }
             }
             Instruction::Load { buffer, address } => {
                 self.load(e, *buffer, address, *elem, index, lanes)
@@ -149,7 +153,11 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         lanes: Lanes<'c>,
     ) -> Val<'c> {
         let bytes = elem_bytes(elem);
-        let at = element_address(e, self.addresses[&place], address, bytes, index);
+        let Address { base, lanes: rows } = self.addresses[&place];
+        let at = element_address(e, base, address, bytes, index);
+        if let Some(value) = self.load_rows(e, at, rows, elem) {
+            return value;
+        }
         let along = lanes.dim.map_or(0, |dim| address.coefficient(dim));
         match (lanes.width, along) {
             (Width::Scalar, _) => e.load_elem(at, elem, Width::Scalar, None),
@@ -166,6 +174,37 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         }
     }
 
+    /// Loads an element of the row of each lane, where lanes have rows of their own.
+    fn load_rows(
+        &self,
+        e: &Emitter<'c>,
+        at: Val<'c>,
+        rows: LaneRows<'c>,
+        elem: Elem,
+    ) -> Option<Val<'c>> {
+        let Rows::Across { mask, .. } = self.rows else {
+            return None;
+        };
+        let neighbours = |at| e.load_elem(at, elem, Width::Vector, Some(mask));
+        match rows {
+            LaneRows::Same => None,
+            LaneRows::Apart(bytes) if bytes == elem_bytes(elem) => Some(neighbours(at)),
+            LaneRows::Apart(bytes) => Some(e.gather(at, bytes, elem, Some(mask))),
+            LaneRows::Listed {
+                offsets,
+                neighbours: None,
+            } => Some(e.gather_at(at, offsets, elem, Some(mask))),
+            LaneRows::Listed {
+                offsets,
+                neighbours: Some((are_neighbours, first)),
+            } => Some(e.choose(
+                are_neighbours,
+                |e| e.load_elem(e.offset(at, first), elem, Width::Vector, None),
+                |e| e.gather_at(at, offsets, elem, Some(mask)),
+            )),
+        }
+    }
+
     /// Writes a value to the element of a place that `address` names.
     pub fn store(
         &self,
@@ -177,13 +216,14 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         lanes: Lanes<'c>,
     ) {
         let bytes = elem_bytes(elem);
-        let at = element_address(
-            e,
-            self.addresses[&store.place],
-            &store.address,
-            bytes,
-            index,
-        );
+        let Address { base, lanes: rows } = self.addresses[&store.place];
+        let at = element_address(e, base, &store.address, bytes, index);
+        if let (Rows::Across { mask, .. }, LaneRows::Apart(apart)) = (self.rows, rows) {
+            return match apart == bytes {
+                true => e.store_elem(value, at, elem, Width::Vector, Some(mask)),
+                false => e.scatter_at(value, at, e.lane_offsets(apart), elem, mask),
+            };
+        }
         let along = lanes.dim.map_or(0, |dim| store.address.coefficient(dim));
         match (lanes.width, along) {
             (Width::Scalar, _) => e.store_elem(value, at, elem, Width::Scalar, None),
@@ -243,8 +283,9 @@ pub fn nest<'c>(
         Some(elements) if elements == Width::Pair.lanes() => Width::Pair,
         _ => Width::Vector,
     };
-    frame.for_rows(e, block, |e, row| {
-        let computer = Computer::new(e, frame, &body, row);
+    let across_rows = stage.has_attribute(&keys::ACROSS_ROWS);
+    frame.for_rows_or_lanes(e, block, across_rows, |e, rows| {
+        let computer = Computer::new(e, frame, &body, rows);
         let sizes: Vec<i64> = (0..body.domain.len())
             .map(|dim| {
                 if Some(dim) == vector {

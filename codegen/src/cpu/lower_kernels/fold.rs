@@ -2,10 +2,11 @@
 //!
 //! Lanes run along a dim that is kept, so that each lane folds in the order of the program, or
 //! along one that is folded, with one reduction of the lanes at the end. The kernel says which of the two,
-//! so the order never depends on the number of rows. Several neighbouring results are folded at once, to
+//! so the order never depends on the number of rows. Or the lanes are rows, each of which folds by itself. Several neighbouring results are folded at once, to
 //! share loads and to hide latency.
 
 use cohort_dialects::builder::Val;
+use cohort_dialects::keys;
 use cohort_passes::kernel::calls;
 use cohort_passes::kernel::rows::layout::LANES;
 use cohort_passes::pass::Outcome;
@@ -13,10 +14,9 @@ use melior::ir::operation::OperationLike;
 use melior::ir::{OperationRef, ValueLike};
 
 use super::compute::{Computer, Known, Lanes};
-use super::frame::{Block, Frame};
+use super::frame::{Block, Frame, Rows};
 use crate::emit::{Emitter, Index, Width};
 use crate::read_rows::folds::Fold;
-use crate::read_rows::memory::Row;
 
 pub fn fold<'c>(
     e: &Emitter<'c>,
@@ -28,9 +28,10 @@ pub fn fold<'c>(
         frame,
         fold: Fold::read(frame.arguments.kernel, stage)?,
     };
-    frame.for_rows(e, block, |e, row| match folder.fold.lanes {
-        Some(dim) if folder.fold.folded.contains(&dim) => folder.along_folded(e, row, dim),
-        dim => folder.along_kept(e, row, dim),
+    let across_rows = stage.has_attribute(&keys::ACROSS_ROWS);
+    frame.for_rows_or_lanes(e, block, across_rows, |e, rows| match folder.fold.lanes {
+        Some(dim) if folder.fold.folded.contains(&dim) => folder.along_folded(e, rows, dim),
+        dim => folder.along_kept(e, rows, dim),
     });
     Ok(())
 }
@@ -128,10 +129,10 @@ impl<'a, 'c> Folder<'_, 'a, 'c> {
         });
     }
 
-    fn along_kept(&self, e: &Emitter<'c>, row: Option<Row<'c>>, dim: Option<usize>) {
-        let computer = Computer::new(e, self.frame, &self.fold.body, row);
-        let inits = Computer::new(e, self.frame, &self.fold.init, row);
-        let stores = self.stores(e, row);
+    fn along_kept(&self, e: &Emitter<'c>, rows: Rows<'c>, dim: Option<usize>) {
+        let computer = Computer::new(e, self.frame, &self.fold.body, rows);
+        let inits = Computer::new(e, self.frame, &self.fold.init, rows);
+        let stores = self.stores(e, rows);
         self.for_kept(e, dim, &mut |e, index, shifts| {
             let Some(dim) = dim else {
                 let lanes = Lanes {
@@ -257,10 +258,10 @@ impl<'a, 'c> Folder<'_, 'a, 'c> {
         }
     }
 
-    fn along_folded(&self, e: &Emitter<'c>, row: Option<Row<'c>>, dim: usize) {
-        let computer = Computer::new(e, self.frame, &self.fold.body, row);
-        let inits = Computer::new(e, self.frame, &self.fold.init, row);
-        let stores = self.stores(e, row);
+    fn along_folded(&self, e: &Emitter<'c>, rows: Rows<'c>, dim: usize) {
+        let computer = Computer::new(e, self.frame, &self.fold.body, rows);
+        let inits = Computer::new(e, self.frame, &self.fold.init, rows);
+        let stores = self.stores(e, rows);
         let neutral = calls::neutral(self.fold.combiner);
         let others: Vec<usize> = self
             .fold
@@ -332,9 +333,9 @@ impl<'a, 'c> Folder<'_, 'a, 'c> {
     }
 
     /// Knows the address of the result.
-    fn stores(&self, e: &Emitter<'c>, row: Option<Row<'c>>) -> Computer<'_, 'a, 'c> {
-        let mut computer = Computer::new(e, self.frame, &self.fold.init, row);
-        computer.touch(e, self.fold.store.place);
+    fn stores(&self, e: &Emitter<'c>, rows: Rows<'c>) -> Computer<'_, 'a, 'c> {
+        let mut computer = Computer::new(e, self.frame, &self.fold.init, rows);
+        computer.touch(e, self.fold.store.place, self.fold.elem);
         computer
     }
 

@@ -14,7 +14,7 @@ use cohort_passes::support::ir::integers;
 use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::compute::{Computer, Known, Lanes};
-use super::frame::{Block, Frame};
+use super::frame::{Block, Frame, Rows};
 use crate::cpu::micro_kernels::{narrow_product, product as wide_product};
 use crate::emit::{Emitter, Index, Width};
 use crate::read_rows::body::{Body, block_of, yields};
@@ -217,7 +217,7 @@ pub fn pack<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, stage: OperationRef<'c, 
     let body = Body::read(frame.arguments.kernel, block, over, None)?;
     let value = body.id(yields(block)[0]);
     let elem = body.values[value].1;
-    let computer = Computer::new(e, frame, &body, None);
+    let computer = Computer::new(e, frame, &body, Rows::One(None));
     let packed = frame.address(e, frame.arguments.kernel.place(operands_of(stage)[0]), None);
     let whole = columns / LANES;
     let write = |e: &Emitter<'c>, vector: Index<'c>, half: i64, mask: Option<Val<'c>>| {

@@ -11,7 +11,7 @@ use cohort_passes::pass::Outcome;
 use melior::ir::OperationRef;
 
 use super::compute::{Computer, Known, Lanes};
-use super::frame::{Block, Frame};
+use super::frame::{Block, Frame, Rows};
 use crate::emit::{Emitter, Index, Width, element_address};
 use crate::read_rows::folds::{List, combine};
 use crate::read_rows::memory::{Entries, Row};
@@ -42,8 +42,8 @@ struct Reducer<'f, 'a, 'c> {
 impl<'a, 'c> Reducer<'_, 'a, 'c> {
     fn row(&self, e: &Emitter<'c>, row: Row<'c>) {
         let shape = &self.list.init.domain;
-        let mut computer = Computer::new(e, self.frame, &self.list.init, Some(row));
-        computer.touch(e, self.list.store.place);
+        let mut computer = Computer::new(e, self.frame, &self.list.init, Rows::One(Some(row)));
+        computer.touch(e, self.list.store.place, self.list.elem);
         let entries = self.frame.arguments.list(e, self.list.list, row);
         let (outer, size) = match shape.split_last() {
             Some((size, outer)) => (outer, *size),

@@ -6,7 +6,7 @@ use cohort_dialects::keys;
 use cohort_passes::kernel::affine::Affine;
 use cohort_passes::kernel::rows::body::{Body, Instruction};
 use cohort_passes::kernel::rows::layout::{LANES, Slot};
-use cohort_passes::kernel::rows::stage::{Fold, ReduceRows, TILE_ROWS};
+use cohort_passes::kernel::rows::stage::{Combiner, Fold, ReduceRows, TILE_ROWS};
 use cohort_passes::kernel::schedule::Processor;
 use cohort_passes::pass::Failed;
 use cohort_passes::support::ir::nested_ops;
@@ -22,6 +22,9 @@ pub const NARROW_ROW_TILE: i64 = 4;
 /// Results that are folded at once: vectors side by side, and neighbours along another dim.
 const MAX_VECTORS: i64 = 4;
 const MAX_NEIGHBOURS: i64 = 4;
+
+/// Values that a lane folds at most by itself where lanes are rows: each is read from sixteen places.
+const MAX_FOLDED_IN_LANE: i64 = 8;
 
 /// Rows of the kernel that fill the tiles of its products.
 pub fn tile_of_rows(slots: &[Slot]) -> i64 {
@@ -57,6 +60,7 @@ impl<'c> Schedule<'c> for Vectors {
         NestSchedule {
             by: lanes.map(|dim| width_along(&body, dim)),
             lanes,
+            across_rows: body.rows && body.domain.iter().product::<i64>() == 1,
             body,
         }
     }
@@ -158,11 +162,57 @@ fn fold(fold: &Fold<'_>) -> FoldSchedule {
             _ => false,
         })
     };
+    if is_folded_in_lane(fold, lanes) {
+        return FoldSchedule {
+            lanes: None,
+            vectors: 1,
+            neighbours: 1,
+            across_rows: true,
+        };
+    }
     FoldSchedule {
+        across_rows: false,
         lanes,
         vectors: of_kept.map_or(1, |dim| MAX_VECTORS.min((size(dim) + LANES - 1) / LANES)),
         neighbours: along
             .filter(|dim| shares(*dim))
             .map_or(1, |dim| size(dim).min(MAX_NEIGHBOURS)),
+    }
+}
+
+/// Whether each lane folds a row of its own: few values to a single result, which is the same in the order of the
+/// program as in that of lanes that run along the values.
+fn is_folded_in_lane(fold: &Fold<'_>, lanes: Option<usize>) -> bool {
+    let body = &fold.body;
+    let is_kept = |dim: &usize| !fold.dims.contains(dim);
+    let kept: i64 = (0..body.domain.len())
+        .filter(is_kept)
+        .map(|dim| body.domain[dim])
+        .product();
+    let folded: i64 = fold.dims.iter().map(|dim| body.domain[*dim]).product();
+    let is_in_order = lanes.is_none() || is_order_free(&fold.combiner);
+    body.rows && kept == 1 && folded <= MAX_FOLDED_IN_LANE && is_in_order
+}
+
+/// Whether a combiner gives the same bits in any order: rounding is what makes a difference.
+fn is_order_free(combiner: &Combiner<'_>) -> bool {
+    match combiner {
+        Combiner::Operation(op) => matches!(
+            Op::of(*op),
+            Some(
+                Op::ArithMaximumf
+                    | Op::ArithMinimumf
+                    | Op::ArithMaxsi
+                    | Op::ArithMinsi
+                    | Op::ArithMaxui
+                    | Op::ArithMinui
+                    | Op::ArithAddi
+                    | Op::ArithMuli
+                    | Op::ArithAndi
+                    | Op::ArithOri
+                    | Op::ArithXori
+            )
+        ),
+        Combiner::Product(..) => false,
     }
 }

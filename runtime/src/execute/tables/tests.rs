@@ -15,6 +15,7 @@ const RULE: TableRule = TableRule {
     is_padded: false,
     keeps_padding: true,
     is_shared: true,
+    has_pieces: true,
 };
 
 /// A projection, attention over calls and a projection again, of that many layers.
@@ -115,11 +116,12 @@ fn six_layers_have_the_tables_of_one() {
     let lengths = [3, 0, 4, 1];
     let mut one = Tables::new(RULE);
     let first = flush(&mut one, &layers(1), &lengths);
-    assert_eq!(one.lengths(first[0], 0), [3, 3, 3, 4, 4, 4, 4, 1]);
     assert_eq!(one.lengths(first[1], 0), lengths);
+    let spans = [(0, 3), (3, 0), (3, 4), (7, 1)];
+    assert_eq!(one.all_spans(first[0]), spans);
     assert_eq!(one.starts(first[1]).unwrap(), [0, 3, 3, 7]);
-    // The lengths, also by row; first rows; the rows of each call; work of either kind.
-    assert_eq!(one.counts(), TableCounts { made: 6, shared: 5 });
+    // The lengths; first rows; the rows of each call; work of either kind.
+    assert_eq!(one.counts(), TableCounts { made: 5, shared: 4 });
     let mut six = Tables::new(RULE);
     let found = flush(&mut six, &layers(6), &lengths);
     let counts = TableCounts {
@@ -183,12 +185,11 @@ fn other_rows_than_there_is_room_for_are_refused() {
     });
     let found = padded.find(&kernels[0], &[2, 3, 4], 8, |_| 16).unwrap();
     assert_eq!(padded.spans(&kernels[0], found).unwrap(), [(0, 3), (4, 4)]);
-    assert_eq!(padded.lengths(found, 0), [3, 3, 3, 0, 4, 4, 4, 4]);
 }
 
 #[test]
 fn lists_count_from_a_row_and_are_made_only_where_rows_do_not_lie_in_one_piece() {
-    let kernels = layers(2);
+    let mut kernels = layers(2);
     let mut tables = Tables::new(RULE);
     let found = flush(&mut tables, &kernels, &[2, 0, 2, 1]);
     let (kernel, of) = (&kernels[0], found[0]);
@@ -215,4 +216,10 @@ fn lists_count_from_a_row_and_are_made_only_where_rows_do_not_lie_in_one_piece()
     let other = flush(&mut tables, &kernels, &[1, 1, 1, 1]);
     let run = tables.expand(kernel, 1, other[0], &[10, 77, 30, 2]);
     assert_eq!(rows(&tables, run), [10, 77, 30, 2]);
+    // Calls with many rows are computed one by one instead, if they have no products.
+    let long = flush(&mut tables, &kernels, &[60, 0, 60, 20]);
+    let run = |tables: &mut Tables, kernel| tables.expand(kernel, 1, long[0], &[10, 77, 300, 2]);
+    assert!(matches!(run(&mut tables, &kernels[0]), Run::Listed { .. }));
+    kernels[0].flops_per_row = 0;
+    assert_eq!(run(&mut tables, &kernels[0]), Run::Pieces);
 }

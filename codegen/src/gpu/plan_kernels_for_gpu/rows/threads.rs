@@ -97,6 +97,7 @@ impl<'c> Schedule<'c> for Threads<'_, 'c> {
             body: body.clone(),
             lanes: None,
             by: Some(self.width(&body.domain, &stores.collect::<Vec<_>>())),
+            across_rows: false,
         }
     }
 
@@ -115,6 +116,7 @@ impl<'c> Schedule<'c> for Threads<'_, 'c> {
                 None => 1,
             },
             neighbours: 1,
+            across_rows: false,
         }
     }
 
