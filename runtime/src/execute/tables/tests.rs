@@ -189,7 +189,7 @@ fn other_rows_than_there_is_room_for_are_refused() {
 
 #[test]
 fn lists_count_from_a_row_and_are_made_only_where_rows_do_not_lie_in_one_piece() {
-    let mut kernels = layers(2);
+    let kernels = layers(2);
     let mut tables = Tables::new(RULE);
     let found = flush(&mut tables, &kernels, &[2, 0, 2, 1]);
     let (kernel, of) = (&kernels[0], found[0]);
@@ -216,10 +216,24 @@ fn lists_count_from_a_row_and_are_made_only_where_rows_do_not_lie_in_one_piece()
     let other = flush(&mut tables, &kernels, &[1, 1, 1, 1]);
     let run = tables.expand(kernel, 1, other[0], &[10, 77, 30, 2]);
     assert_eq!(rows(&tables, run), [10, 77, 30, 2]);
-    // Calls with many rows are computed one by one instead, if they have no products.
-    let long = flush(&mut tables, &kernels, &[60, 0, 60, 20]);
-    let run = |tables: &mut Tables, kernel| tables.expand(kernel, 1, long[0], &[10, 77, 300, 2]);
-    assert!(matches!(run(&mut tables, &kernels[0]), Run::Listed { .. }));
+}
+
+#[test]
+fn long_calls_are_computed_one_by_one_if_they_have_no_products() {
+    let mut kernels = layers(1);
+    let mut tables = Tables::new(RULE);
+    let mut run = |kernels: &[Kernel], lengths: &[u32]| {
+        let found = flush(&mut tables, kernels, lengths)[0];
+        tables.expand(&kernels[0], 1, found, &[10, 77, 300, 2])
+    };
+    assert!(matches!(
+        run(&kernels, &[60, 0, 60, 20]),
+        Run::Listed { .. }
+    ));
     kernels[0].flops_per_row = 0;
-    assert_eq!(run(&mut tables, &kernels[0]), Run::Pieces);
+    assert_eq!(run(&kernels, &[60, 0, 60, 20]), Run::Pieces);
+    assert!(matches!(
+        run(&kernels, &[60, 0, 40, 20]),
+        Run::Listed { .. }
+    ));
 }

@@ -891,3 +891,50 @@ ragged.kernel @k {
         : memref<?x4xi32>, memref<4x8xf32>, memref<?x16xf32>
   }
 }
+
+// -----
+
+// Lanes are either rows or the iterations of a loop.
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x4xf32>
+  %r = ragged.result : memref<?x4xf32>
+  ragged.blocks of 96 tile 12 {
+    // expected-error@+1 {{ragged_nest_c6: expected a stage of `ragged.blocks` for the CPU whose loops do not run in vectors}}
+    ragged.nest over [4] lanes 0 across_rows {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x4xf32>
+      ragged.store %0, %r (d0) -> (d0) : memref<?x4xf32>
+    }
+  }
+}
+
+// -----
+
+// What runs once a call has no rows.
+ragged.kernel @k {
+  %c = ragged.constant dense<[1.0]> : tensor<1xf32> : memref<1xf32>
+  %s = ragged.scratch : memref<16xf32>
+  // expected-error@+1 {{ragged_nest_c6: expected a stage of `ragged.blocks` for the CPU whose loops do not run in vectors}}
+  ragged.nest over [] across_rows {
+    %0 = ragged.load %c () -> (0) : memref<1xf32>
+    ragged.store %0, %s () -> (0) : memref<16xf32>
+  }
+}
+
+// -----
+
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x4xf32>
+  %r = ragged.result : memref<?xf32>
+  ragged.blocks of 96 tile 12 {
+    // expected-error@+1 {{ragged_fold_c7: expected a stage of `ragged.blocks` for the CPU whose loops do not run in vectors}}
+    ragged.fold over [4] folding [0] into %r () -> (0) lanes 0 across_rows : memref<?xf32> from {
+      %zero = arith.constant 0.0 : f32
+      ragged.yield %zero : f32
+    } by {
+    ^bb0(%sum: f32):
+      %a = ragged.load %x (d0) -> (d0) : memref<?x4xf32>
+      %next = arith.addf %sum, %a : f32
+      ragged.yield %next : f32
+    }
+  }
+}

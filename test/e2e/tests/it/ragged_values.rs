@@ -10,14 +10,20 @@ use crate::models::to_text;
 /// None, one, and ends of tiles and vectors.
 const LENGTHS: [usize; 5] = [0, 1, 3, 28, 61];
 
+/// As [`check_lengths`], with [`LENGTHS`].
+#[track_caller]
+fn check(text: &str, dims: &[(&str, u64)], failing: bool) {
+    check_lengths(text, dims, failing, &LENGTHS);
+}
+
 /// Compares with the oracle, also on the simulated GPU, and bit for bit in other batches; `failing` tells whether some lengths are
 /// errors of their instances.
 #[track_caller]
-fn check(text: &str, dims: &[(&str, u64)], failing: bool) {
+fn check_lengths(text: &str, dims: &[(&str, u64)], failing: bool, lengths: &[usize]) {
     let mut rng = Rng::new(71);
     let model = Model::from_text(text, dims, &mut rng);
     let mut instances = Instances::new(&model.program, model.vocabulary().max(3));
-    instances.lengths_from(&LENGTHS);
+    instances.lengths_from(lengths);
     let lines: Vec<_> = (0..14)
         .map(|index| {
             let shape = Shape::nth(index, 6, &mut rng);
@@ -42,7 +48,12 @@ fn check(text: &str, dims: &[(&str, u64)], failing: bool) {
     let batched = run(&[]);
     compare_records(&expected, &batched, Closeness::WholeOutput(1e-4))
         .unwrap_or_else(|message| panic!("{message}\nin\n{text}"));
-    for arguments in [&["--no-batch"][..], &["--batch", "4", "--threads", "2"]] {
+    for arguments in [
+        &["--no-batch"][..],
+        &["--batch", "4", "--threads", "2"],
+        &["--without", "ragged-storage"],
+        &["--without", "gather-fusion", "--threads", "2"],
+    ] {
         assert_eq!(batched, run(arguments), "{arguments:?} in\n{text}");
     }
     let simulated = ["--device", "gpu-sim"];
@@ -455,4 +466,28 @@ fn functions_of_any_length_take_known_ones() {
         &[("D", 4)],
         false,
     );
+}
+
+/// Vectors are of sixteen rows where a row is one number, and long calls are computed one by one.
+#[test]
+fn rows_of_one_number_each() {
+    let text = "type Expr = | Column(i32) | Number(f32) | Sum(Expr, Expr) | Odd(Expr)
+        fn eval(e: Expr, x: f32[n, 3], i: i32[n], b: bool[n]) -> f32[n] {
+          match e {
+            Column(k) => x[.., k % 3],
+            Number(c) => fill([n], c),
+            Sum(a, c) => sin(eval(a, x, i, b)) + eval(c, x, i, b),
+            Odd(a) => {
+              let v = eval(a, x, i, b);
+              select(b && v > 0, v / f32(i % 7 + 8), exp(-abs(v)) + max(x[.., 0], x[.., 2]))
+            }
+          }
+        }
+        fn main(e: Expr, x: f32[n, 3], i: i32[n], b: bool[n]) -> (f32[n], i32[n], bool[n], f32, f32[n]) {
+          let y = eval(e, x, i, b);
+          (y, i32(4 * y) / (i + 1), y > x[.., 1], sum(y), max(x, axis = 1))
+        }";
+    check_lengths(text, &[], false, &LENGTHS);
+    // So many rows a call that no list of them is written.
+    check_lengths(text, &[], false, &[0, 1, 61, 257, 1000]);
 }
