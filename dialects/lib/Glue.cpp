@@ -14,12 +14,22 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace cohort::cfb;
 
 extern "C" {
+
+// Kernels load what they need once, so looking for loads of the same memory costs global value numbering most of its time
+// and finds nothing. Options of LLVM are the process's; one that its command line has stays.
+void cohortConfigureLlvm() {
+  auto &options = llvm::cl::getRegisteredOptions();
+  auto found = options.find("enable-gvn-memdep");
+  if (found != options.end() && found->second->getNumOccurrences() == 0)
+    static_cast<llvm::cl::opt<bool> *>(found->second)->setValue(false);
+}
 
 // Types.
 

@@ -19,6 +19,7 @@ pub(crate) struct RaggedDim {
 }
 
 unsafe extern "C" {
+    pub(crate) fn cohortConfigureLlvm();
     pub(crate) fn mlirGetDialectHandle__cfb__() -> MlirDialectHandle;
     pub(crate) fn mlirGetDialectHandle__ragged__() -> MlirDialectHandle;
 

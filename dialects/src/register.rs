@@ -1,5 +1,7 @@
 //! Making dialects, passes and translations known to a context.
 
+use std::sync::Once;
+
 use crate::ffi;
 use melior::{
     Context,
@@ -33,6 +35,9 @@ pub fn load_all(context: &Context) {
 
 /// A context ready to compile in. It runs one thread, which passes written in Rust need.
 pub fn new_context() -> Context {
+    static CONFIGURED: Once = Once::new();
+    // SAFETY: nobody else sets options of LLVM's once the command line is read.
+    CONFIGURED.call_once(|| unsafe { ffi::cohortConfigureLlvm() });
     let context = Context::new();
     context.enable_multi_threading(false);
     load_all(&context);

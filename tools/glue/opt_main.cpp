@@ -227,6 +227,7 @@ struct CohortOptOptions {
   bool tune;
   bool gradients;
   bool listPassesMarkdown;
+  bool hasOthers;
 };
 
 /// Registers `passCount` passes of ours (upstream's are known already) and all options, and parses the
@@ -280,6 +281,12 @@ bool cohort_opt_parse(MlirDialectRegistry registry, int argc, const char *const 
   parsed->tune = options().tune;
   parsed->gradients = options().gradients;
   parsed->listPassesMarkdown = options().listPassesMarkdown;
+  parsed->hasOthers = llvm::any_of(llvm::cl::getRegisteredOptions(), [](const auto &entry) {
+    const llvm::cl::Option &option = *entry.second;
+    // It is always there, as passes written in Rust need it.
+    return option.getNumOccurrences() > 0 && option.ArgStr != "mlir-disable-threading" &&
+           !llvm::is_contained(option.Categories, &category);
+  });
   return true;
 }
 

@@ -205,7 +205,7 @@ fn to_code(
     }
     let from = from.max(Stage::Batched);
     module::run_passes_upto(context, &mut module, from, Stage::Target, &pipeline)?;
-    let device_code = job.gpu.take(context, &mut module)?;
+    let device_code = job.gpu.take(context, &mut module, job.cache.as_ref())?;
     module::run_passes(context, &mut module, Stage::Target, &pipeline)?;
     let manifest = module::manifest(&module)?;
     module::mark(context, &module, &manifest)?;

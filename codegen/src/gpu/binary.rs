@@ -190,10 +190,7 @@ pub fn ptx(
     module: OperationRef<'_, '_>,
     architecture: &Architecture,
 ) -> Result<String, GpuError> {
-    let source = top_level(module)
-        .into_iter()
-        .find(|op| Op::GpuModule.is(*op))
-        .ok_or(GpuError::NoCode)?;
+    let source = gpu_module(module).ok_or(GpuError::NoCode)?;
     let mut alone = Module::new(Location::unknown(context));
     alone.body().append_operation(clone_op(source));
     let manager = PassManager::new(context);
@@ -214,8 +211,20 @@ pub fn ptx(
     Ok(object_text(*object)?.trim_end_matches('\0').to_owned())
 }
 
+/// The text of what [`ptx`] compiles, and all that its result depends on besides the architecture.
+pub fn text(module: OperationRef<'_, '_>) -> Option<String> {
+    gpu_module(module).map(|source| source.to_string())
+}
+
+fn gpu_module<'c>(module: OperationRef<'c, 'c>) -> Option<OperationRef<'c, 'c>> {
+    let mut ops = top_level(module).into_iter();
+    ops.find(|op| Op::GpuModule.is(*op))
+}
+
 fn run_pipeline(context: &Context, module: &mut Module<'_>, text: &str) -> Result<(), GpuError> {
     let manager = PassManager::new(context);
+    // What our own passes leave is verified.
+    manager.enable_verifier(false);
     parse_pass_pipeline(manager.as_operation_pass_manager(), text)
         .map_err(|_| GpuError::Lowering)?;
     manager.run(module).map_err(|_| GpuError::Lowering)

@@ -1,5 +1,5 @@
 //! Compiled programs on disk: what was compiled before is not compiled again. Nor is what a program has in common with
-//! others before it, the code of libraries.
+//! others before it: the code of libraries, and what a GPU runs.
 //!
 //! An artifact is kept under a name that is a digest of all that it was made of: the compiler itself, the texts of
 //! the program and of what it imports, the sizes that its dims are bound to, every option, and the processor. So an
@@ -16,6 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use cohort_codegen::gpu::binary::Architecture;
 use cohort_frontend::Sources;
 use cohort_runtime::Artifact;
 use sha2::{Digest, Sha256};
@@ -26,10 +27,10 @@ use super::object::Target;
 
 /// How many bytes are kept.
 const MOST_BYTES: u64 = 512 << 20;
-/// What the names of artifacts and of libraries' object files end with.
+/// What the names of artifacts and of code that they are made of end with.
 const ARTIFACT: &str = ".cohort";
-const OBJECT: &str = ".object";
-/// The digest behind an object file.
+const CODE: &str = ".code";
+/// The digest behind code.
 const DIGEST_BYTES: usize = 32;
 /// A file that is being written is named so, and nobody writes for so long.
 const UNFINISHED: &str = ".unfinished";
@@ -75,23 +76,23 @@ impl Cache {
         Some(artifact)
     }
 
-    /// The object file of a library that was kept under a key.
-    pub fn find_object(&self, key: &Key) -> Option<Vec<u8>> {
+    /// The code that was kept under a key: the object file of a library, or PTX.
+    pub fn find_code(&self, key: &Key) -> Option<Vec<u8>> {
         if !is_private(&self.folder) {
             return None;
         }
-        let path = self.path(key, OBJECT);
+        let path = self.path(key, CODE);
         let mut bytes = fs::read(&path).ok()?;
         let digest = bytes.split_off(bytes.len().checked_sub(DIGEST_BYTES)?);
         let is_whole = Sha256::digest(&bytes)[..] == digest[..];
         is_whole.then(|| note_use(&path)).map(|()| bytes)
     }
 
-    /// Keeps the object file of a library, if that is possible.
-    pub fn keep_object(&self, key: &Key, object: &[u8]) {
+    /// Keeps code, if that is possible.
+    pub fn keep_code(&self, key: &Key, code: &[u8]) {
         self.write(
-            &self.path(key, OBJECT),
-            &[object, &Sha256::digest(object)[..]].concat(),
+            &self.path(key, CODE),
+            &[code, &Sha256::digest(code)[..]].concat(),
         );
     }
 
@@ -138,7 +139,7 @@ impl Cache {
             let Ok(used) = about.modified() else { continue };
             let name = path.to_string_lossy();
             let age = used.elapsed().unwrap_or_default();
-            if name.ends_with(ARTIFACT) || name.ends_with(OBJECT) {
+            if name.ends_with(ARTIFACT) || name.ends_with(CODE) {
                 kept.push((used, about.len(), path));
             } else if name.ends_with(UNFINISHED) && age > LONGEST_WRITE {
                 let _ = fs::remove_file(path);
@@ -197,6 +198,13 @@ impl Key {
     pub fn of_library(text: &str, target: &Target, effort: Effort) -> Option<Key> {
         let mut parts = Parts::of_compiler()?;
         parts.add(&(text, target, effort));
+        Some(Key(parts.name()))
+    }
+
+    /// That of the PTX of kernels, which this is the text of at level 3.
+    pub fn of_ptx(text: &str, architecture: &Architecture) -> Option<Key> {
+        let mut parts = Parts::of_compiler()?;
+        parts.add(&("ptx", text, architecture));
         Some(Key(parts.name()))
     }
 }

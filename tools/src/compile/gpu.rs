@@ -6,6 +6,7 @@ use cohort_passes::pass;
 use cohort_runtime::program::artifact::{DeviceCode, DeviceFormat};
 use melior::{Context, ir::Module, pass::PassManager};
 
+use super::cache::{Cache, Key};
 use crate::exit::{Stop, USAGE};
 
 /// What LLVM does for the speed of code.
@@ -97,13 +98,14 @@ impl GpuCode {
         &self,
         context: &Context,
         module: &mut Module<'_>,
+        cache: Option<&Cache>,
     ) -> Result<Vec<DeviceCode>, Stop> {
         if !binary::is_there(module.as_operation()) {
             return Ok(Vec::new());
         }
         let mut codes = Vec::new();
         for architecture in &self.cubins {
-            let ptx = ptx(context, module, architecture)?;
+            let ptx = ptx(context, module, architecture, cache)?;
             let assembler = binary::find_assembler().map_err(usage)?;
             let cubin = binary::cubin(&ptx, architecture, &assembler).map_err(usage)?;
             codes.push(DeviceCode {
@@ -117,7 +119,7 @@ impl GpuCode {
             codes.push(DeviceCode {
                 target: oldest.to_string(),
                 format: DeviceFormat::Ptx,
-                bytes: ptx(context, module, &oldest)?.into_bytes(),
+                bytes: ptx(context, module, &oldest, cache)?.into_bytes(),
             });
         }
         match self.simulator {
@@ -132,12 +134,26 @@ impl GpuCode {
     }
 }
 
-fn ptx(
+/// The PTX of the kernels of a module at level 3, or that which is kept in a cache.
+pub fn ptx(
     context: &Context,
     module: &Module<'_>,
     architecture: &Architecture,
+    cache: Option<&Cache>,
 ) -> Result<String, Stop> {
-    binary::ptx(context, module.as_operation(), architecture).map_err(usage)
+    let kept = cache.and_then(|cache| {
+        let text = binary::text(module.as_operation())?;
+        Some((cache, Key::of_ptx(&text, architecture)?))
+    });
+    let found = kept.as_ref().and_then(|(cache, key)| cache.find_code(key));
+    if let Some(ptx) = found.and_then(|code| String::from_utf8(code).ok()) {
+        return Ok(ptx);
+    }
+    let ptx = binary::ptx(context, module.as_operation(), architecture).map_err(usage)?;
+    if let Some((cache, key)) = &kept {
+        cache.keep_code(key, ptx.as_bytes());
+    }
+    Ok(ptx)
 }
 
 fn usage(error: GpuError) -> Stop {

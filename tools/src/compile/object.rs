@@ -229,10 +229,7 @@ pub fn emit_all(
             let text = part.module.as_operation().to_string();
             Some((cache, Key::of_library(&text, target, effort)?))
         });
-        match kept
-            .as_ref()
-            .and_then(|(cache, key)| cache.find_object(key))
-        {
+        match kept.as_ref().and_then(|(cache, key)| cache.find_code(key)) {
             Some(object) => done.push((number, Ok(object))),
             // MLIR's context belongs to this thread; LLVM's are one for each module.
             None => waiting.push((number, Translated::new(&part.module)?, kept)),
@@ -246,7 +243,7 @@ pub fn emit_all(
         while let Some((number, module, kept)) = next(&waiting) {
             let object = module.compile(target, effort);
             if let (Some((cache, key)), Ok(object)) = (&kept, &object) {
-                cache.keep_object(key, object);
+                cache.keep_code(key, object);
             }
             lock(&done).push((number, object));
         }

@@ -14,10 +14,10 @@ use melior::pass::PassManager;
 
 use super::glue::Options;
 use crate::compile::diagnostics::{self, Reporter};
-use crate::compile::gpu::GpuCode;
+use crate::compile::gpu::{self, GpuCode};
 use crate::compile::object::Target;
 use crate::compile::source::{self, Source};
-use crate::compile::{self, Entry, Format, Job, ObjectForm, cache::Cache, module, tuning};
+use crate::compile::{self, Entry, Format, Job, ObjectForm, module, tuning};
 use crate::exit::{Stop, USAGE};
 
 /// What `--emit` names.
@@ -153,7 +153,8 @@ pub fn gpu(
     manager
         .run(&mut module)
         .map_err(|_| Stop::reported(USAGE))?;
-    let ptx = binary::ptx(&context, module.as_operation(), &architecture).map_err(usage)?;
+    let cache = options.cache();
+    let ptx = gpu::ptx(&context, &module, &architecture, cache.as_ref())?;
     if level == Level::Ptx {
         return Ok(ptx.into_bytes());
     }
@@ -185,7 +186,7 @@ fn compile(
         gpu,
         form,
         options: [options.described(), tuning::described(&pipeline.tuning)].concat(),
-        cache: Cache::of_user(),
+        cache: options.cache(),
         keeps_artifact: false,
     };
     let artifact = compile::compile(job, &mut |_, _| Ok(()))?;

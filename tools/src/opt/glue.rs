@@ -12,6 +12,7 @@ use melior::{StringRef, diagnostic::Diagnostic, dialect::DialectRegistry};
 use mlir_sys::{MlirDiagnostic, MlirDialectRegistry, MlirPass, MlirStringRef};
 
 use crate::compile::Format;
+use crate::compile::cache::Cache;
 use crate::compile::source::{Dims, open_weights};
 use crate::exit::Stop;
 
@@ -62,9 +63,16 @@ pub struct Options {
     pub write_tuning: Option<PathBuf>,
     pub tuning: Option<PathBuf>,
     pub list_passes_markdown: bool,
+    /// Whether there are options that are MLIR's or LLVM's own, which may change any code.
+    has_others: bool,
 }
 
 impl Options {
+    /// Where code is kept that was compiled with no other options than Cohort's.
+    pub fn cache(&self) -> Option<Cache> {
+        Cache::of_user().filter(|_| !self.has_others)
+    }
+
     /// The format of the input, as told or by the file's extension.
     pub fn format(&self) -> Result<Format, Stop> {
         match self.input_format.as_deref() {
@@ -218,6 +226,7 @@ pub fn parse(
                 .map(|index| text(cohort_opt_without(index)))
                 .collect(),
             list_passes_markdown: parsed.list_passes_markdown,
+            has_others: parsed.has_others,
         }
     };
     Ok(options)
@@ -347,6 +356,7 @@ struct RawOptions {
     tune: bool,
     gradients: bool,
     list_passes_markdown: bool,
+    has_others: bool,
 }
 
 impl Default for RawOptions {
@@ -380,6 +390,7 @@ impl Default for RawOptions {
             tune: false,
             gradients: false,
             list_passes_markdown: false,
+            has_others: false,
         }
     }
 }

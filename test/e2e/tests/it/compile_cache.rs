@@ -182,10 +182,10 @@ fn a_library_is_compiled_once_for_all_programs() {
     };
     let (a, b) = (product("a.coh", "1.0, 0.5"), product("b.coh", "2.0, 0.25"));
     assert_eq!(case.run(&a, &[]), line("9.0"));
-    let libraries = case.kept_as("object");
+    let libraries = case.kept_as("code");
     assert!(!libraries.is_empty());
     assert_eq!(case.run(&b, &[]), line("10.5"));
-    assert_eq!(case.kept_as("object"), libraries);
+    assert_eq!(case.kept_as("code"), libraries);
 
     for library in &libraries {
         let good = fs::read(library).expect("the file is there");
