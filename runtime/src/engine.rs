@@ -32,6 +32,7 @@ use crate::instance::{Again, Common, Instance, Machine, Status, Ticket};
 use crate::io::feed::{Feed, Next};
 use crate::io::sink::Sink;
 use crate::memory::align::Alignment;
+use crate::recorder::enough::Enough;
 use crate::report::Progress;
 use crate::report::profile::{Gauge, Span};
 use crate::report::stats::{Stats, Times};
@@ -46,7 +47,7 @@ const PARTS: usize = 8;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Which instances are alive at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// How many.
     pub count: usize,
@@ -54,6 +55,8 @@ pub struct Window {
     pub memory: u64,
     /// Whether new ones are admitted while others are alive.
     pub is_in_flight: bool,
+    /// When those that wait have recorded enough, though there might be more of them.
+    pub enough: Enough,
 }
 
 /// What is counted, and where lines go.
@@ -95,6 +98,8 @@ pub struct Engine {
     held_bytes: u64,
     /// Rows of instances without a result, and of those that ran again.
     wasted_rows: u64,
+    /// How often no other instance was admitted, as those that waited had recorded enough.
+    ended_early: u64,
     /// Of those that must run again: how many values they have shown, by the number of the instance.
     shown: HashMap<u64, u64>,
     requests: Vec<(Handle, usize)>,
@@ -124,6 +129,7 @@ impl Engine {
             spare: Vec::new(),
             held_bytes: 0,
             wasted_rows: 0,
+            ended_early: 0,
             shown: HashMap::new(),
             requests: Vec::new(),
             decisions: Vec::new(),
@@ -155,7 +161,7 @@ impl Engine {
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_>,
-        window: Window,
+        window: &Window,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         self.begin(machine, feed.slots())?;
@@ -176,7 +182,7 @@ impl Engine {
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_>,
-        window: Window,
+        window: &Window,
         report: &mut Report<'_, '_>,
     ) -> Result<bool, Error> {
         let most_done = match window.is_in_flight {
@@ -209,9 +215,16 @@ impl Engine {
         self.wasted_rows
     }
 
+    /// How often no other instance was admitted, as those that waited had recorded enough, since
+    /// [`Engine::clear_counts`].
+    pub fn ended_early(&self) -> u64 {
+        self.ended_early
+    }
+
     /// Forgets what was counted.
     pub fn clear_counts(&mut self) {
         self.wasted_rows = 0;
+        self.ended_early = 0;
     }
 
     /// Ends a part of the run; when it began, and how long it took. The next one begins, so that the clock is read once
@@ -231,7 +244,7 @@ impl Engine {
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_>,
-        window: Window,
+        window: &Window,
         report: &mut Report<'_, '_>,
     ) -> Result<bool, Error> {
         self.admit_all(machine, feed, window, report)?;
@@ -279,7 +292,7 @@ impl Engine {
         &mut self,
         machine: &mut Machine<'_>,
         feed: &mut Feed<'_>,
-        window: Window,
+        window: &Window,
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let read = feed.read();
@@ -312,6 +325,10 @@ impl Engine {
                 .filter(|instance| instance.waits())
                 .count();
             while left > 0 && waiting < most && self.has_room(machine, window, report) {
+                if waiting > 0 && has_enough(machine, window) {
+                    self.ended_early += 1;
+                    break;
+                }
                 let Some(instance) = self.place()? else {
                     break;
                 };
@@ -351,7 +368,7 @@ impl Engine {
     }
 
     /// Whether another instance may be admitted.
-    fn has_room(&self, machine: &Machine<'_>, window: Window, report: &Report<'_, '_>) -> bool {
+    fn has_room(&self, machine: &Machine<'_>, window: &Window, report: &Report<'_, '_>) -> bool {
         if self.alive.is_empty() {
             return true;
         }
@@ -554,6 +571,12 @@ impl Engine {
         machine.executor.span(Span::Decide, begin, self.lap);
         Ok(())
     }
+}
+
+/// Whether what instances have recorded that wait is enough.
+fn has_enough(machine: &Machine<'_>, window: &Window) -> bool {
+    let recorder = &machine.recorder;
+    (window.enough).has(machine.manifest, recorder, recorder.pending_bytes())
 }
 
 /// The budget of strands that `alive` live instances leave: see [`crate::threads::strands`].

@@ -40,6 +40,7 @@ mod cached;
 mod calls;
 mod costs;
 mod draw;
+pub mod enough;
 mod forks;
 mod ghosts;
 mod instances;
@@ -313,6 +314,16 @@ impl Recorder {
         self.used_bytes >= batch_memory
             || self.used_rows.saturating_mul(self.max_results) >= MAX_ROWS
             || self.buckets.is_full()
+    }
+
+    /// Bytes of rows of the instances that are done and begun since [`Recorder::begin_batch`].
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+
+    /// Bytes of rows that were recorded since the last flush, by instances that wait or are done.
+    pub fn pending_bytes(&self) -> u64 {
+        self.pending_bytes
     }
 
     /// Whether another instance may be recorded, when `bytes` and `rows` are in use besides what

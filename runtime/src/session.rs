@@ -10,7 +10,6 @@ mod config;
 mod counts;
 mod deciding;
 mod engines;
-mod fitting;
 mod lane;
 
 use std::io::Write;
@@ -33,6 +32,7 @@ use crate::program::code::Program;
 use crate::program::pack::Changed;
 use crate::program::weights::Weights;
 use crate::recorder::Grouping;
+use crate::recorder::enough::Enough;
 use crate::report::Progress;
 use crate::report::explain::{Explanation, Survey};
 use crate::report::profile::Profile;
@@ -43,7 +43,6 @@ use crate::threads::fiber::Fiber;
 
 use beside::{Decoded, Supplying, Told};
 pub use config::{Batch, Config};
-use fitting::Enough;
 use lane::Lane;
 
 /// A program that is loaded with its weights; it runs any number of inputs, one after another.
@@ -146,9 +145,9 @@ impl Session {
             false => lane::reuse(&program, &config, &fiber),
         };
         // On a device rows are in no cache of the processor, and a launch takes long to begin.
-        let enough = match config.may_end_early && !waits && !executor.is_on_device() {
-            true => Enough::with(executor.packed_bytes()),
-            false => Enough::NEVER,
+        let enough = match config.may_end_early && !config.gradients && !executor.is_on_device() {
+            true => Enough::with(executor.constants()),
+            false => Enough::never(),
         };
         Ok(Session {
             program,

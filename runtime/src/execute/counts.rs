@@ -5,15 +5,16 @@ use std::time::Instant;
 
 use super::{Executor, Inspector};
 use crate::memory::arena::Arena;
+use crate::program::pack::Constants;
 use crate::report::explain::Survey;
 use crate::report::profile::{Profile, Span};
 use crate::report::stats::{Launches, SchedulerStats, TableCounts};
 use crate::schedule::Scheduler;
 
 impl Executor {
-    /// Bytes of the constants that kernels read.
-    pub fn packed_bytes(&self) -> u64 {
-        self.parameters.constants().bytes()
+    /// What kernels read of weights and constants.
+    pub fn constants(&self) -> &Constants {
+        self.parameters.constants()
     }
 
     /// The rows of inputs and results.

@@ -45,6 +45,19 @@ impl Constants {
         })
     }
 
+    /// Bytes of those that each kernel reads.
+    pub fn bytes_of_kernels(&self) -> impl Iterator<Item = u64> {
+        self.kernels.iter().map(|constants| {
+            let mut buffers: Vec<usize> = constants.iter().map(|(buffer, _)| *buffer).collect();
+            buffers.sort_unstable();
+            buffers.dedup();
+            let bytes = buffers
+                .iter()
+                .map(|buffer| self.buffers[*buffer].capacity() as u64);
+            bytes.sum()
+        })
+    }
+
     /// Bytes of all of them.
     pub fn bytes(&self) -> u64 {
         let bytes = self.buffers.iter().map(|buffer| buffer.capacity() as u64);

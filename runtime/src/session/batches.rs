@@ -13,7 +13,6 @@ use cohort_abi::EntryFn;
 use cohort_abi::manifest::Manifest;
 
 use super::Config;
-use super::fitting::Enough;
 use super::lane::Lane;
 use crate::engine::blame::Blame;
 use crate::error::Error;
@@ -25,6 +24,7 @@ use crate::limits::Limits;
 use crate::program::code::Program;
 use crate::program::slot::slot_count;
 use crate::recorder::Stopped;
+use crate::recorder::enough::Enough;
 use crate::report::profile::Span;
 use crate::report::stats::{Stats, Times};
 use crate::report::trace::trace_flush;
@@ -50,7 +50,7 @@ impl<'a> Rules<'a> {
         program: &'a Program,
         config: &'a Config,
         lanes: usize,
-        enough: Enough,
+        enough: &Enough,
     ) -> Rules<'a> {
         Rules {
             entry: program.entry,
@@ -58,7 +58,7 @@ impl<'a> Rules<'a> {
             limits: &config.limits,
             count: config.batch_count(),
             memory: config.batch_memory / lanes as u64,
-            enough,
+            enough: enough.clone(),
             result_slots: slot_count(&program.manifest.result),
         }
     }
@@ -287,7 +287,10 @@ impl Lane {
                 return Ok(instance);
             }
             // The last few are not worth a batch of their own.
-            let has_enough = instance > first && rules.enough.has(rules.manifest, &self.recorder);
+            let has_enough = instance > first && {
+                let bytes = self.recorder.used_bytes();
+                rules.enough.has(rules.manifest, &self.recorder, bytes)
+            };
             if has_enough && last - instance > (instance - first) / 2 {
                 self.ended_early += 1;
                 return Ok(instance);

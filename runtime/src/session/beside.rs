@@ -187,7 +187,7 @@ impl Session {
         queue: &mut Queue<'a, '_>,
         told: &mut Told<'_, '_>,
     ) -> Result<(), Error> {
-        let rules = Rules::new(&self.program, &self.config, 1, self.enough);
+        let rules = Rules::new(&self.program, &self.config, 1, &self.enough);
         while !chunk.is_done() {
             self.lane.compute(&rules, &mut chunk)?;
             self.lane.write(&rules, &mut chunk, told.sink, told.stats)?;
@@ -206,7 +206,7 @@ impl Session {
     ) -> Result<(), Error> {
         let begin = Instant::now();
         let mut beside = std::mem::take(&mut self.beside);
-        let rules = Rules::new(&self.program, &self.config, lanes, self.enough);
+        let rules = Rules::new(&self.program, &self.config, lanes, &self.enough);
         let shared: Vec<Mutex<&mut Lane>> = beside[..lanes].iter_mut().map(Mutex::new).collect();
         let (mut times, mut longest) = (Times::default(), Duration::ZERO);
         let result = thread::scope(|scope| {

@@ -79,17 +79,19 @@ impl Session {
     }
 
     /// Why batches had fewer instances than they might have had, if that is so.
-    fn batch_stats(&self, stats: &Stats) -> Option<BatchStats> {
-        let ended_early: u64 = self.lanes().map(|lane| lane.ended_early).sum();
+    fn batch_stats(&self) -> Option<BatchStats> {
+        let ended_early = |lane: &Lane| {
+            let of_engine = lane.engine.as_ref().map_or(0, Engine::ended_early);
+            lane.ended_early + of_engine
+        };
+        let ended_early: u64 = self.lanes().map(ended_early).sum();
         (ended_early > 0).then(|| BatchStats {
             most_instances: self.config.batch_count() as u64,
             enough_bytes: self.enough.bytes,
             ended_early,
             why: format!(
-                "{ended_early} of {} ended before they had {} instances: {} KiB of rows and more are as much as \
-                 the second cache holds beside weights, and launches were long, so that more instances would gain \
-                 nothing",
-                stats.flushes,
+                "{ended_early} ended before they had {} instances: {} KiB of rows and more are as much as the second \
+                 cache holds beside weights, and launches were long, so that more instances would gain nothing",
                 self.config.batch_count(),
                 self.enough.bytes >> 10
             ),
@@ -189,7 +191,7 @@ impl Session {
         stats.scheduler = self.scheduler_stats();
         stats.schedule_reuse = self.schedule_reuse();
         stats.strands = self.strand_stats();
-        stats.batches = self.batch_stats(stats);
+        stats.batches = self.batch_stats();
         for lane in self.lanes() {
             stats.shared_calls += lane.recorder.shared_calls();
             for (kernel, calls) in lane.recorder.cached_calls().enumerate() {

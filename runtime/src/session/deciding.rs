@@ -82,6 +82,7 @@ impl Session {
             count: count.min(MOST_ALIVE / engines).max(1),
             memory: self.config.batch_memory / engines as u64,
             is_in_flight,
+            enough: self.enough.clone(),
         }
     }
 
@@ -133,7 +134,7 @@ impl Session {
             stats: told.stats,
             progress: told.progress,
         };
-        engine.run(&mut machine, feed, window, &mut report)?;
+        engine.run(&mut machine, feed, &window, &mut report)?;
         match told.sink {
             Some(sink) => sink.flush(),
             None => Ok(()),

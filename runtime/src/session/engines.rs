@@ -152,7 +152,7 @@ impl Working<'_> {
             stats: &mut self.stats,
             progress: &mut |_| {},
         };
-        engine.run_to_delivery(&mut machine, &mut self.feed, rules.window, &mut report)
+        engine.run_to_delivery(&mut machine, &mut self.feed, &rules.window, &mut report)
     }
 
     /// Gives the sink what is done.
