@@ -53,3 +53,34 @@ fn rows_that_leave_the_caches_end_a_batch_unless_its_size_was_asked_for() {
     let (lines, stats, _) = run(&model, &["--in-flight", "256"], &input);
     assert!(lines == expected && stats["batches"].is_null(), "{stats}");
 }
+
+/// As above, and each step asks whether there is another.
+const DECIDING: &str = "dim H
+  param w: f32[H, H]  param m0: f32[H, H]
+  fn main(x: f32[H], n: i32) -> f32[H] {
+    let first = tanh((m0 + x) @ w);
+    let (m, _) = while k < n && sum(x @ m) > -1e9 with (m = first, k = 0) { (tanh(m @ w), k + 1) };
+    x @ m
+  }";
+
+#[test]
+fn so_they_do_where_tensors_decide() {
+    let model = Model::from_text(DECIDING, &[("H", 128)], &mut Rng::new(3));
+    let input = input(256);
+    let (expected, stats, _) = run(&model, &["--batch", "128"], &input);
+    assert!(stats["batches"].is_null(), "{stats}");
+    let most = stats["flushes"].as_u64();
+    for threads in ["1", "2"] {
+        let (lines, stats, said) = run(&model, &["--explain", "--threads", threads], &input);
+        assert!(lines == expected, "{threads} threads changed a bit");
+        assert!(
+            stats["batches"]["ended_early"].as_u64() > Some(1),
+            "{stats}"
+        );
+        assert!(stats["flushes"].as_u64() > most, "{stats}");
+        assert!(said.contains("more instances would gain nothing"), "{said}");
+    }
+    // In turns, the number alive at once was asked for.
+    let (lines, stats, _) = run(&model, &["--in-flight", "128"], &input);
+    assert!(lines == expected && stats["batches"].is_null(), "{stats}");
+}
