@@ -211,9 +211,11 @@ pub fn ptx(
     Ok(object_text(*object)?.trim_end_matches('\0').to_owned())
 }
 
-/// The text of what [`ptx`] compiles, and all that its result depends on besides the architecture.
+/// The text of what [`ptx`] compiles, and all that its result depends on besides the architecture: what the
+/// host is told of kernels is not.
 pub fn text(module: OperationRef<'_, '_>) -> Option<String> {
-    gpu_module(module).map(|source| source.to_string())
+    let functions = top_level(gpu_module(module)?).into_iter();
+    Some(functions.map(|op| op.to_string()).collect())
 }
 
 fn gpu_module<'c>(module: OperationRef<'c, 'c>) -> Option<OperationRef<'c, 'c>> {
