@@ -128,10 +128,19 @@ fetch_cuda_tools() {
 }
 
 readonly prefix=${MLIR_SYS_220_PREFIX:-/usr/lib/llvm-22}
+# It needs nothing of LLVM, so where there is a linker already it is built while packages are fetched. Should it
+# fail, it is tried again behind them.
+early=
+if command -v cargo >/dev/null && command -v cc >/dev/null; then
+    install_litcheck 2>/dev/null &
+    early=$!
+fi
 install_packages
 check_llvm
 check_rust
 fetch_cuda_tools &
+tools=$!
+[[ -z $early ]] || wait "$early" || true
 install_litcheck
-wait $!
+wait "$tools"
 say "LLVM $llvm_version in $prefix, litcheck $LITCHECK_VERSION: all there"
