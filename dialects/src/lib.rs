@@ -27,4 +27,4 @@ pub mod translate;
 pub mod types;
 
 pub use generated::{cfb, linalg, ml_program, nvvm, ragged};
-pub use register::{load_all, new_context, register};
+pub use register::{load, new_context, register};
