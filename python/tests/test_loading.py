@@ -192,7 +192,7 @@ def test_what_was_compiled_is_kept_by_its_content(program, weights, tmp_path, mo
     assert len(compiled) == 4
     # What programs have in common is kept beside them. One that is damaged is made anew.
     kept = sorted((tmp_path / "cache").iterdir())
-    assert {path.suffix for path in kept} <= {".cohort", ".object"}
+    assert {path.suffix for path in kept} <= {".cohort", ".code"}
     assert sum(path.suffix == ".cohort" for path in kept) == 3
     for path in kept:
         path.write_bytes(path.read_bytes()[:100])
@@ -208,7 +208,7 @@ def test_several_compile_the_same_at_once(weights, tmp_path, monkeypatch):
         models = list(pool.map(lambda _: cohort.compile(path, weights), range(4)))
     assert len({m([INSTANCE])[0].tobytes() for m in models}) == 1
     assert len(list((tmp_path / "cache").glob("*.cohort"))) == 1
-    assert all(path.suffix in (".cohort", ".object") for path in (tmp_path / "cache").iterdir())
+    assert all(path.suffix in (".cohort", ".code") for path in (tmp_path / "cache").iterdir())
 
 
 def test_without_a_compiler(monkeypatch, tmp_path):
