@@ -78,6 +78,8 @@ finish() {
     done
 }
 
+# One more than there are processors, for some tests wait.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 suite 'Rust tests' cargo test --release --workspace --no-fail-fast
 # The longest first.
 beside 'code for GPUs' test/gpu-code.sh
