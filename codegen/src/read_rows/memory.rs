@@ -92,9 +92,7 @@ impl<'c> Arguments<'_, 'c> {
         let address = e.offset(self.operands[operand].index, e.times(row.in_bucket, 4));
         e.load_elem(address, elem, Width::Scalar, None)
     }
-}
 
-impl<'c> Arguments<'_, 'c> {
     /// The scalars of the host that the records of sixteen rows give an operand.
     pub fn host_scalars(
         &self,

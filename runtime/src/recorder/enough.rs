@@ -64,7 +64,7 @@ impl Enough {
         }
     }
 
-    /// Whether what is recorded since the last flush, so many bytes of rows, is enough.
+    /// Whether the batch that is recorded, whose rows take `bytes`, has enough.
     pub fn has(&self, manifest: &Manifest, recorder: &Recorder, bytes: u64) -> bool {
         if bytes < self.bytes {
             return false;

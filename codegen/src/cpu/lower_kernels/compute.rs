@@ -188,8 +188,8 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         let neighbours = |at| e.load_elem(at, elem, Width::Vector, Some(mask));
         match rows {
             LaneRows::Same => None,
-            LaneRows::Apart(bytes) if bytes == elem_bytes(elem) => Some(neighbours(at)),
-            LaneRows::Apart(bytes) => Some(e.gather(at, bytes, elem, Some(mask))),
+            LaneRows::Strided(bytes) if bytes == elem_bytes(elem) => Some(neighbours(at)),
+            LaneRows::Strided(bytes) => Some(e.gather(at, bytes, elem, Some(mask))),
             LaneRows::Listed {
                 offsets,
                 neighbours: None,
@@ -218,10 +218,10 @@ impl<'a, 'f, 'c> Computer<'a, 'f, 'c> {
         let bytes = elem_bytes(elem);
         let Address { base, lanes: rows } = self.addresses[&store.place];
         let at = element_address(e, base, &store.address, bytes, index);
-        if let (Rows::Across { mask, .. }, LaneRows::Apart(apart)) = (self.rows, rows) {
-            return match apart == bytes {
+        if let (Rows::Across { mask, .. }, LaneRows::Strided(stride)) = (self.rows, rows) {
+            return match stride == bytes {
                 true => e.store_elem(value, at, elem, Width::Vector, Some(mask)),
-                false => e.scatter_at(value, at, e.lane_offsets(apart), elem, mask),
+                false => e.scatter_at(value, at, e.lane_offsets(stride), elem, mask),
             };
         }
         let along = lanes.dim.map_or(0, |dim| store.address.coefficient(dim));

@@ -2,8 +2,8 @@
 //!
 //! Lanes run along a dim that is kept, so that each lane folds in the order of the program, or
 //! along one that is folded, with one reduction of the lanes at the end. The kernel says which of the two,
-//! so the order never depends on the number of rows. Or the lanes are rows, each of which folds by itself. Several neighbouring results are folded at once, to
-//! share loads and to hide latency.
+//! so the order never depends on the number of rows. Or the lanes are rows, each of which folds by itself.
+//! Several neighbouring results are folded at once, to share loads and to hide latency.
 
 use cohort_dialects::builder::Val;
 use cohort_dialects::keys;

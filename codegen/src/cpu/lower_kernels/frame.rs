@@ -43,10 +43,10 @@ pub struct Address<'c> {
 /// The rows of the lanes.
 #[derive(Clone, Copy)]
 pub enum LaneRows<'c> {
-    /// All have the same.
+    /// All lanes read the same place.
     Same,
-    /// They are so many bytes apart.
-    Apart(i64),
+    /// At a stride in bytes.
+    Strided(i64),
     /// Each at its offset in bytes; and, where it may be, whether they are neighbours that are one element long, as a
     /// flag of one bit and the first one's offset.
     Listed {
@@ -76,9 +76,9 @@ impl<'c> Frame<'_, 'c> {
         let kernel = self.arguments.kernel;
         let lanes = match place {
             Place::Operand(operand) => return self.listed_rows(e, operand, (first, mask), elem),
-            Place::Result(result) => LaneRows::Apart(kernel.results[result].row_bytes()),
+            Place::Result(result) => LaneRows::Strided(kernel.results[result].row_bytes()),
             Place::Slot(slot) if kernel.slots[slot].rows => {
-                LaneRows::Apart(kernel.slots[slot].bytes)
+                LaneRows::Strided(kernel.slots[slot].bytes)
             }
             Place::Slot(_) | Place::Constant(_) | Place::Sum(_) => LaneRows::Same,
         };
