@@ -66,11 +66,17 @@ class Work:
     step_bytes: float
     stored: float  # Rounds of the loop over what is stored.
     ahead: int = 1  # Steps whose copies are on their way.
+    warps: int = WARPS  # Of a block.
+
+    @property
+    def of_scheduler(self):
+        """Warps of a block that each of a processor's four schedulers has."""
+        return self.warps / 4
 
 
 def tile_of(launch, rows):
     """The end of the function's name, and the size of its tile, for so many rows."""
-    end = "_large" if rows >= launch.large_from else "_small"
+    end = [end for end, start in launch.starts.items() if rows >= start][-1]
     return end, launch.sizes[end]
 
 
@@ -78,7 +84,7 @@ def work_of_tiles(launch, size, rows, code):
     """Of `ragged.tiles`, for so many rows."""
     each_row, each_column = size.block_rows, size.block_columns
     blocks = math.ceil(rows / each_row) * math.ceil(launch.columns / each_column)
-    rounds = each_row * each_column * launch.terms / WARPS / (code.adds * code.macs)
+    rounds = each_row * each_column * launch.terms / size.warps / (code.adds * code.macs)
     steps = sum(math.ceil(terms / size.depth) for terms, _ in launch.sums)
     copied = sum(terms * (4 * each_row + launch.weight * gates * each_column) for terms, gates in launch.sums)
     if size.rounded:
@@ -87,7 +93,8 @@ def work_of_tiles(launch, size, rows, code):
         # Lanes load four terms of a row at once, all of them the same ones, and columns that lie beside each other.
         gates = launch.sums[0][1]
         passes = code.adds / (4 * size.columns * gates) + code.adds / size.rows
-    return Work(blocks, rounds, passes, steps, copied / steps, max(1, each_row * each_column / (4 * THREADS)))
+    stored = max(1, each_row * each_column / (4 * 32 * size.warps))
+    return Work(blocks, rounds, passes, steps, copied / steps, stored, size.stages - 1, size.warps)
 
 
 def work_of_resident(launch, rows, code):
@@ -121,21 +128,22 @@ def work_of_calls(launch, code, rows, calls, mean_keys):
     return Work(parts * blocks, rounds, passes, steps, 4 * launch.keys * each, 1)
 
 
-def together(card, code):
-    """Blocks that are on a processor at once: registers are given to warps by 256, shared memory to blocks."""
+def together(card, code, warps=WARPS):
+    """Blocks of so many warps that are on a processor at once: registers are given to warps by 256, shared memory to
+    blocks. What a launch gives of that is not in the assembler's log; the tiles that have it have most registers."""
     of_warp = math.ceil(code.registers * 32 / 256) * 256
-    by_registers = card.registers // of_warp // WARPS
-    return min(card.blocks, 64 // WARPS, by_registers, card.shared // (code.shared + card.reserved))
+    by_registers = card.registers // of_warp // warps
+    return min(card.blocks, 64 // warps, by_registers, card.shared // (code.shared + card.reserved))
 
 
-def round_cycles(card, code, passes, beside, mma):
-    """What a round takes where so many blocks are beside each other, each with a warp for each scheduler, and why."""
+def round_cycles(card, code, work, beside, mma):
+    """What a round takes where so many blocks are beside each other, and why."""
     alone = code.instructions + card.shared_latency
     options = {
-        "instructions": beside * code.instructions,
-        "shared memory": beside * WARPS * passes,
+        "instructions": beside * work.of_scheduler * code.instructions,
+        "shared memory": beside * work.warps * work.passes,
         "latency": alone + (card.mma_latency if code.macs > 32 else 0),
-        "tensor cores": beside * code.adds * mma,
+        "tensor cores": beside * work.of_scheduler * code.adds * mma,
     }
     reason = max(options, key=options.get)
     return options[reason], reason
@@ -144,14 +152,15 @@ def round_cycles(card, code, passes, beside, mma):
 def block_cycles(card, work, code, beside, rate, mma, begins):
     """What blocks beside each other take from their beginning to their end, by reason; `rate` is the bytes a cycle that
     come to the processor, `mma` the cycles of an operation of tensor cores."""
-    of_round, reason = round_cycles(card, code, work.passes, beside, mma)
+    of_round, reason = round_cycles(card, code, work, beside, mma)
+    of_step = beside * work.of_scheduler * code.of_step
     options = {
-        reason: work.rounds / work.steps * of_round + beside * code.of_step + card.block_barrier,
+        reason: work.rounds / work.steps * of_round + of_step + card.block_barrier,
         "second cache": beside * work.step_bytes / rate,
-        "copies": card.l2_latency / work.ahead + work.step_bytes / rate,
+        "copies": (card.l2_latency + work.step_bytes / rate) / work.ahead,
     }
     reason = max(options, key=options.get)
-    once = max(beside, card.once_cycles) * (code.once + work.stored * code.stored)
+    once = max(beside * work.of_scheduler, card.once_cycles) * (code.once + work.stored * code.stored)
     return {reason: work.steps * options[reason], "beginnings and ends": begins * card.l2_latency + once}
 
 

@@ -23,17 +23,20 @@ ROUNDED = {"": 4, "tf32": 4, "bf16": 2}
 
 @dataclass
 class Size:
-    """A size of a tile: rows and columns of a thread, terms in shared memory at once, warps side by side."""
+    """A size of a tile: rows and columns of a thread, terms of a buffer, warps side by side; warps of a block, and
+    buffers, of which one is multiplied while the others are filled."""
 
     rows: int
     columns: int
     depth: int
     across: int
+    warps: int = WARPS
+    stages: int = 2
     rounded: str = ""
 
     @property
     def block_rows(self):
-        return WARPS // self.across * 8 * self.rows if self.rounded else WARPS * self.rows
+        return self.warps // self.across * 8 * self.rows if self.rounded else self.warps * self.rows
 
     @property
     def block_columns(self):
@@ -64,9 +67,9 @@ class Launch:
     name: str  # Of its function, without the size of the tile.
     kind: str  # `tiles`, `blocks` or `calls`.
     beside: bool  # Of a wave, and not its first.
-    # Of tiles: sizes by the end of their functions' names, rows of the kernel from which on the large one is taken.
+    # Of tiles: sizes by the end of their functions' names, and rows of the kernel from which on each is taken, in order.
     sizes: dict = field(default_factory=dict)
-    large_from: int = 0
+    starts: dict = field(default_factory=dict)
     columns: int = 0
     sums: list = field(default_factory=list)  # Of each sum: terms, and products side by side.
     # Of blocks: rows of one, and stages with barriers between them.
@@ -154,20 +157,20 @@ def read_launch(name, kind, head, body, memory):
         columns, depth, rows, keys = (int(number) for number in found.groups())
         sizes = {"columns": columns, "sums": [(depth, 1)], "block_rows": rows, "keys": keys}
         return Launch(name, "calls", False, row_bytes=row_bytes, **sizes)
-    found = r"over \[([\d, ]*)\] small \[([\d, ]+)\] large \[([\d, ]+)\] from (\d+)(?: resident \[([\d, ]+)\])?(?: rounded (\w+))?"
-    found = re.search(found, head)
-    rounded = found[6] or ""
-    sizes = {end: Size(*numbers(found[k]), rounded) for k, end in ((2, "_small"), (3, "_large"))}
-    columns = numbers(found[1])[-1]
+    rounded = found[1] if (found := re.search(r" rounded (\w+)", head)) else ""
+    sizes, starts = {}, {}
+    for of, size, start in re.findall(r" (small|large|largest) \[([\d, ]+)\](?: from (\d+))?", head):
+        sizes[f"_{of}"] = Size(*numbers(size), rounded=rounded)
+        starts[f"_{of}"] = int(start or 0)
+    columns = numbers(re.search(r"over \[([\d, ]*)\]", head)[1])[-1]
     sums = [
         (int(terms), len(numbers(gates)))
         for terms, gates in re.findall(r"ragged\.products .* k (\d+) columns \d+ gates \[([\d, ]+)\]", "\n".join(body))
     ]
     weight = ROUNDED[rounded if "weights" in head else ""]
-    large_from = int(found[4])
-    resident = Resident(*numbers(found[5])) if found[5] else None
+    resident = Resident(*numbers(found[1])) if (found := re.search(r" resident \[([\d, ]+)\]", head)) else None
     about = {"row_bytes": row_bytes, "weight": weight, "resident": resident}
-    return Launch(name, kind, False, sizes, large_from, columns, sums, **about)
+    return Launch(name, kind, False, sizes, starts, columns, sums, **about)
 
 
 @dataclass

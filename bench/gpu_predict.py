@@ -69,7 +69,8 @@ def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None):
     else:
         code = codes[launch.name]
         work = gpu_card.work_of_calls(launch, code, rows, calls, keys)
-    spent = gpu_card.launch_seconds(card, launch, code, work, slots or gpu_card.together(card, code), precision, begins)
+    slots = slots or gpu_card.together(card, code, work.warps)
+    spent = gpu_card.launch_seconds(card, launch, code, work, slots, precision, begins)
     return work.blocks, gpu_card.with_memory(card, launch, rows, spent)
 
 
@@ -144,7 +145,7 @@ def panels(card, kernel, codes, counted, slots):
     spent = Counter()
     for launch in kernel.launches:
         if launch.resident:
-            rows = [rows for rows, _ in counted if rows < launch.large_from]
+            rows = [rows for rows, _ in counted if rows < launch.starts.get("_large", math.inf)]
             if rows:
                 work = gpu_card.work_of_resident(launch, max(rows), codes[launch.name + "_resident"])
                 spent["weights that stay"] += gpu_card.panels_seconds(card, launch, work, slots)

@@ -11,6 +11,7 @@ from gpu_card import (
     PANEL_INSTRUCTIONS,
     launch_seconds,
     panels_seconds,
+    tile_of,
     together,
     with_memory,
     work_of_resident,
@@ -34,7 +35,7 @@ PLAN = """module {
           %5:2 = ragged.products %0 () -> (0) with %2 (d0, d1) -> (d0 * 128 + d1) k 32 columns 128 gates [0, 64]
           ragged.store %5#0, %1 (d0) -> (d0) : memref<?x8x8xf32>
         }
-        ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 64 rounded bf16 weights {
+        ragged.tiles over [64] small [2, 2, 32, 4] large [4, 8, 32, 2] from 64 largest [8, 16, 16, 4, 8, 4] from 512 rounded bf16 weights {
           %5 = ragged.products %0 () -> (0) with %2 (d0, d1) -> (d0 * 128 + d1) k 32 columns 128 gates [0]
         }
       }
@@ -63,7 +64,11 @@ def test_a_plan_is_read():
     assert (lanes.sums, lanes.terms, lanes.columns, lanes.row_bytes) == ([(32, 2)], 64, 64, 384)
     assert (lanes.weight_bytes, tensor.weight_bytes) == (64 * 64 * 4, 32 * 64 * 2)
     sizes = [size for launch in (lanes, tensor) for size in launch.sizes.values()]
-    assert [(size.block_rows, size.block_columns) for size in sizes] == [(8, 32), (32, 32), (16, 32), (64, 64)]
+    blocks = [(size.block_rows, size.block_columns) for size in sizes]
+    assert blocks == [(8, 32), (32, 32), (16, 32), (64, 64), (128, 256)]
+    assert tensor.starts == {"_small": 0, "_large": 64, "_largest": 512}
+    ends = [tile_of(tensor, rows)[0] for rows in (1, 63, 64, 511, 512, 10**6)]
+    assert ends == ["_small", "_small", "_large", "_large", "_largest", "_largest"]
     assert (rows.kind, rows.block_rows, rows.stages, rows.row_bytes) == ("blocks", 2, 2, 256)
 
 
@@ -87,7 +92,7 @@ def test_code_is_counted_by_rounds_and_steps():
     assert (code.adds, code.macs) == (1, 16 * 8 * 16)
 
 
-LAUNCH = Launch("k$0", "tiles", False, {"_small": Size(2, 1, 16, 1)}, 512, 64, [(32, 1)], row_bytes=384)
+LAUNCH = Launch("k$0", "tiles", False, {"_small": Size(2, 1, 16, 1)}, {"_small": 0}, 64, [(32, 1)], row_bytes=384)
 # Of four terms a round: two rows of one column; 100 instructions once, 40 for what is stored.
 CODE = Code(64, 8192, 20, 8, 32, [16, 16, 4, 4, 4, 4], 10, 100, 40)
 SMALL = {"processors": 2, "clock": 1e9, "shared_latency": 2, "block_barrier": 6, "l2_latency": 50, "l2_rate": 256e9}
@@ -115,6 +120,21 @@ def test_what_takes_longest_of_a_step_is_what_it_takes():
     slow = SimpleNamespace(**vars(CARD) | {"l2_rate": 8e9})
     spent = launch_seconds(slow, LAUNCH, CODE, work, 2, "f32")
     assert spent["second cache"] == pytest.approx(2 * 2 * 640e-9)
+
+
+def test_the_largest_tiles_have_more_warps_and_copies_on_their_way():
+    size = Size(8, 16, 16, 4, 8, 4, rounded="bf16")
+    launch = Launch("k$0", "tiles", False, {"_largest": size}, {"_largest": 0}, 512, [(512, 1)], weight=2)
+    # A round is of 16 terms: 32 products of a warp of 16 x 8 sums.
+    code = Code(200, 0, 100, 32, 16 * 8 * 16, [8] * 16 + [4] * 16, 40, 1000, 100)
+    work = work_of_tiles(launch, size, 256, code)
+    assert (work.blocks, work.steps, work.rounds, work.ahead, work.of_scheduler) == (4, 32, 32, 3, 2)
+    assert work.step_bytes == 16 * (4 * 128 + 2 * 256)
+    assert together(H200, code, work.warps) == 1
+    mma = code.macs / (989.4e12 / (2 * 132 * 4 * 1.83e9)) / 0.629
+    spent = launch_seconds(H200, launch, code, work, 1, "bf16")
+    # Two warps of a scheduler, of each 32 products a step, and 40 instructions.
+    assert spent["tensor cores"] == pytest.approx(32 * (2 * 32 * mma + 2 * 40 + 30) / 1.83e9)
 
 
 STAYS = Launch(**vars(LAUNCH) | {"resident": Resident(8, 16, 3)})
@@ -190,8 +210,7 @@ def test_a_flush_is_launch_by_launch_where_its_steps_are_large():
     codes = {"k$0_small": CODE, "cohort_flush": CODE}
     many = counted()
     many.launches["k"] = Counter({(8 * 1024, 8 * 1024): 3})
-    large = Launch(**vars(LAUNCH) | {"large_from": 10**6})
-    found = predict(CARD, CASE, {"k": Kernel([large], 384)}, codes, many)
+    found = predict(CARD, CASE, KERNELS, codes, many)
     assert found["stats"]["device"]["launches"] == 3
     assert found["stats"]["device"]["seconds"] == pytest.approx(found["plain_seconds"])
 

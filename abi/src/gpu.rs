@@ -156,6 +156,21 @@ impl GpuKernel {
     }
 }
 
+/// Shared memory that code declares itself, at most, in bytes. A block that has more has all of it from whoever launches it.
+pub const STATIC_SHARED_BYTES: u32 = 48 << 10;
+
+/// Shared memory of a block on every GPU that there is code for, in bytes: those of compute capability 8.6, 8.9 and 12
+/// have no more.
+pub const MOST_SHARED_BYTES: u32 = 99 << 10;
+
+/// What of a block's shared memory its launch gives.
+pub fn dynamic_shared_bytes(shared_bytes: u32) -> u32 {
+    match shared_bytes > STATIC_SHARED_BYTES {
+        true => shared_bytes,
+        false => 0,
+    }
+}
+
 /// One launch: the same work in one or more sizes of tiles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuLaunch {
@@ -197,7 +212,7 @@ pub struct GpuFunction {
     pub tile_rows: u64,
     /// Blocks along the second dim of the grid.
     pub column_blocks: u32,
-    /// Static shared memory of a block.
+    /// Shared memory of a block, at most [`MOST_SHARED_BYTES`].
     pub shared_bytes: u32,
     /// What the blocks of a call are, where the unit is the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1114,7 +1114,10 @@ static int64_t columnsOf(TilesOp tiles) { return tiles.getOver().empty() ? 1 : t
 
 static LogicalResult verifySize(TilesOp tiles, StringRef name, ArrayRef<int64_t> size) {
   auto among = [](int64_t value, ArrayRef<int64_t> values) { return llvm::is_contained(values, value); };
-  bool fits = size.size() == 4;
+  bool isLargest = name == "largest";
+  bool fits = size.size() == (isLargest ? 6 : 4);
+  if (fits && isLargest)
+    fits = among(size[4], {4, 8}) && among(size[5], {2, 3, 4}) && tiles.getRounded();
   if (fits && !tiles.getRounded()) {
     fits = size[0] >= 1 && size[0] <= 16 && among(size[1], {1, 2, 4}) && size[2] >= 4 && size[2] <= 64 &&
            size[2] % 4 == 0 && size[3] == 1;
@@ -1125,7 +1128,9 @@ static LogicalResult verifySize(TilesOp tiles, StringRef name, ArrayRef<int64_t>
   }
   if (!fits)
     return tiles.emitOpError() << "ragged_tiles_c2: expected `" << name << "` to be rows and columns of a thread, terms in "
-                               << "shared memory and warps side by side that threads can have, but got " << size;
+                               << "shared memory and warps side by side that threads can have"
+                               << (isLargest ? ", warps and how many times as many terms of a tile that is rounded" : "")
+                               << ", but got " << size;
   int64_t sums = 0;
   for (auto products : tiles.getBody().front().getOps<ProductsOp>())
     // One that goes on with the sums of another has the same.
@@ -1144,7 +1149,7 @@ static LogicalResult verifyResident(TilesOp tiles) {
     return success();
   auto among = [](int64_t value, ArrayRef<int64_t> values) { return llvm::is_contained(values, value); };
   ArrayRef<int64_t> size = *resident;
-  if (size.size() != 3 || !among(size[0], {4, 8, 16, 32}) || !among(size[1], {16, 32}) || !among(size[2], {2, 3, 4}) ||
+  if (size.size() != 3 || !among(size[0], {4, 8, 16, 32}) || !among(size[1], {16, 32, 64}) || !among(size[2], {2, 3, 4}) ||
       tiles.getRounded() || tiles.getOver().size() != 1 || columnsOf(tiles) % size[0] != 0)
     return tiles.emitOpError() << "ragged_tiles_c7: expected `resident` to be columns of a block, terms in shared memory and "
                                << "how many times, of a tile of f32 with one loop, but got " << size;
@@ -1173,21 +1178,31 @@ LogicalResult TilesOp::verify() {
     return emitOpError() << "ragged_tiles_c6: expected `weights` that are rounded with `rounded`";
   if (static_cast<int64_t>(getFrom()) < 1)
     return emitOpError() << "ragged_tiles_c4: expected `from` of at least 1, but got " << static_cast<int64_t>(getFrom());
+  if (getLargest().has_value() != getAbove().has_value())
+    return emitOpError() << "ragged_tiles_c4: expected `largest` and the rows that it is from together";
+  if (getAbove() && static_cast<int64_t>(*getAbove()) < static_cast<int64_t>(getFrom()))
+    return emitOpError() << "ragged_tiles_c4: expected `largest` from at least as many rows as `large`, but got "
+                         << static_cast<int64_t>(*getAbove());
   return success();
 }
 
 LogicalResult TilesOp::verifyRegions() {
   if (failed(verifyScalars(*this, "c5", getBody(), {}, {})) || failed(verifySize(*this, "small", getSmall())) ||
-      failed(verifySize(*this, "large", getLarge())))
+      failed(verifySize(*this, "large", getLarge())) ||
+      (getLargest() && failed(verifySize(*this, "largest", *getLargest()))))
     return failure();
+  SmallVector<int64_t> terms = {getSmall()[2], getLarge()[2]};
+  if (getLargest())
+    terms.push_back((*getLargest())[2]);
   size_t sums = 0;
   for (auto products : getBody().front().getOps<ProductsOp>()) {
     // Here sizes are known to be sizes.
     int64_t k = static_cast<int64_t>(products.getK());
-    if (llvm::divideCeil(k, getSmall()[2]) * getSmall()[2] != llvm::divideCeil(k, getLarge()[2]) * getLarge()[2])
-      return products.emitOpError() << "ragged_products_c7: expected both sizes of the tile to fill " << k
-                                    << " terms to as many, but " << getSmall()[2] << " and " << getLarge()[2]
-                                    << " do not";
+    auto filled = [&](int64_t of) { return static_cast<int64_t>(llvm::divideCeil(k, of)) * of; };
+    for (int64_t of : ArrayRef(terms).drop_front())
+      if (filled(of) != filled(terms[0]))
+        return products.emitOpError() << "ragged_products_c7: expected all sizes of the tile to fill " << k
+                                      << " terms to as many, but " << terms[0] << " and " << of << " do not";
     auto right = products.getRight().getDefiningOp<ParamOp>();
     if (getWeights() && !right)
       return products.emitOpError() << "ragged_tiles_c6: expected rounded weights to be a parameter";

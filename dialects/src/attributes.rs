@@ -259,6 +259,11 @@ impl<'c> Builder<'c> {
         self.known(unsafe { ffi::cohortExternAttrGet(ty.to_raw()) })
     }
 
+    /// The linkage of what another module defines.
+    pub fn external_linkage(&self) -> Attribute<'c> {
+        linkage(self.context(), Linkage::External)
+    }
+
     /// The linkage of what only its module refers to.
     pub fn internal_linkage(&self) -> Attribute<'c> {
         linkage(self.context(), Linkage::Internal)

@@ -58,6 +58,7 @@ macro_rules! keys {
 }
 
 keys! {
+    ABOVE: "above",
     ACROSS_ROWS: "across_rows",
     ADDRESS: "address",
     ADDRESSES: "addresses",
@@ -112,6 +113,7 @@ keys! {
     KNOWN_BLOCK_SIZE: "known_block_size",
     LANES: "lanes",
     LARGE: "large",
+    LARGEST: "largest",
     LAYOUT_A: "layoutA",
     LAYOUT_B: "layoutB",
     LEADING: "leading",

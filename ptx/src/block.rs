@@ -94,6 +94,7 @@ impl Run<'_> {
         let Launch {
             grid,
             threads,
+            dynamic_shared_bytes,
             poison,
             ..
         } = *self.launch;
@@ -112,7 +113,7 @@ impl Run<'_> {
             at,
             threads: (0..threads).map(|_| Thread::new()).collect(),
             registers,
-            shared: vec![poison; self.function.shared_bytes as usize],
+            shared: vec![poison; self.function.shared_bytes as usize + dynamic_shared_bytes as usize],
             view: self.launch.is_together.then(View::default),
             is_turned: at.0.wrapping_add(at.1) % 2 == 1,
             rounds: 0,

@@ -41,8 +41,8 @@ struct Names<'a> {
     constants: HashMap<u64, Slot>,
 }
 
-/// The instructions of a function.
-pub fn decode(entry: &Entry<'_>) -> Result<Function, Error> {
+/// The instructions of a function, in whose module these variables are what a launch gives of shared memory.
+pub fn decode<'a>(entry: &'a Entry<'a>, dynamic: &'a [Variable<'a>]) -> Result<Function, Error> {
     let mut names = Names {
         registers: SPECIAL.len() as Slot,
         ..Names::default()
@@ -57,6 +57,14 @@ pub fn decode(entry: &Entry<'_>) -> Result<Function, Error> {
     let mut at = 0;
     for statement in &entry.body {
         names.declare(statement, &mut at)?;
+    }
+    // It begins behind what the function declares.
+    let mut static_bytes = names.shared_bytes;
+    for variable in dynamic {
+        place(&mut static_bytes, variable, entry.line)?;
+    }
+    for variable in dynamic {
+        names.shared.insert(variable.name, static_bytes);
     }
     let (mut code, mut lines) = (Vec::new(), Vec::new());
     for statement in &entry.body {
@@ -73,7 +81,7 @@ pub fn decode(entry: &Entry<'_>) -> Result<Function, Error> {
     Ok(Function {
         line: entry.line,
         parameters,
-        shared_bytes: names.shared_bytes,
+        shared_bytes: static_bytes,
         registers: names.registers,
         constants,
         code,

@@ -52,6 +52,8 @@ pub struct Launch {
     pub grid: (u32, u32),
     /// Threads of a block, a multiple of 32.
     pub threads: u32,
+    /// Bytes of shared memory that a block has behind what the function declares.
+    pub dynamic_shared_bytes: u32,
     /// All blocks are on the device together and may wait for each other.
     pub is_together: bool,
     /// What shared memory and registers hold before they are written.
@@ -70,14 +72,15 @@ impl Module {
     /// The first line that is not PTX, or that needs what is not interpreted here.
     pub fn parse(text: &str) -> Result<Module, Error> {
         let mut functions = HashMap::new();
-        for entry in parser::parse(text)? {
-            let function = decode::decode(&entry)?;
+        let declared = parser::parse(text)?;
+        for entry in &declared.entries {
+            let function = decode::decode(entry, &declared.dynamic)?;
             functions.insert(entry.name.to_owned(), function);
         }
         Ok(Module { functions })
     }
 
-    /// Bytes of shared memory that a block of a function has; nothing where there is no such function.
+    /// Bytes of shared memory that a function declares; nothing where there is no such function.
     pub fn shared_bytes(&self, function: &str) -> Option<u32> {
         self.functions.get(function).map(|found| found.shared_bytes)
     }

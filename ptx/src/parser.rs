@@ -59,20 +59,30 @@ pub enum Operand<'a> {
     Address(&'a str, i64),
 }
 
-/// The functions of a module.
-pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, Error> {
+/// What a text declares.
+#[derive(Debug, Default)]
+pub struct Declared<'a> {
+    /// The functions.
+    pub entries: Vec<Entry<'a>>,
+    /// Shared memory that a launch gives: all of these are the same.
+    pub dynamic: Vec<Variable<'a>>,
+}
+
+/// The functions and variables of a module.
+pub fn parse(text: &str) -> Result<Declared<'_>, Error> {
     let tokens = split(text)?;
     let mut parser = Parser { tokens, at: 0 };
-    let mut entries = Vec::new();
+    let mut declared = Declared::default();
     while let Some(token) = parser.peek() {
         match token.text {
             ".version" | ".target" | ".address_size" => parser.skip_line(),
             ".visible" | ".weak" => parser.at += 1,
-            ".entry" => entries.push(parser.entry()?),
+            ".entry" => declared.entries.push(parser.entry()?),
+            ".extern" => declared.dynamic.push(parser.dynamic()?),
             other => return Err(parser.unknown(&format!("`{other}` at the level of a module"))),
         }
     }
-    Ok(entries)
+    Ok(declared)
 }
 
 struct Parser<'a> {
@@ -133,6 +143,18 @@ impl<'a> Parser<'a> {
         parsed.map_err(|_| Error::new(line, format!("a count is expected, not `{text}`")))
     }
 
+    /// `.extern .shared .align 16 .b8 name[];`
+    fn dynamic(&mut self) -> Result<Variable<'a>, Error> {
+        self.expect(".extern")?;
+        self.expect(".shared")?;
+        let variable = self.variable()?;
+        if variable.bytes > 0 {
+            return Err(self.unknown("an external variable whose size is known"));
+        }
+        self.expect(";")?;
+        Ok(variable)
+    }
+
     fn entry(&mut self) -> Result<Entry<'a>, Error> {
         let line = self.line();
         self.expect(".entry")?;
@@ -189,7 +211,8 @@ impl<'a> Parser<'a> {
                     };
                     let mut count = 1;
                     if self.is_next("[") {
-                        count = self.count()?;
+                        let is_open = self.peek().is_some_and(|token| token.text == "]");
+                        count = if is_open { 0 } else { self.count()? };
                         self.expect("]")?;
                     }
                     let bytes = size.checked_mul(count);
@@ -331,8 +354,10 @@ mod tests {
              .maxntid 128, 1, 1\n{{\n.reg .b32 %r<3>;\n.shared .align 16 .b8 s[96];\n$L:\n\
              @!%p1 ld.shared.v2.b32 {{%r1, %r2}}, [s+-8];\n$T: .branchtargets $L, $L;\nret;\n}}"
         );
-        let entries = parse(&text).unwrap();
-        let [entry] = &entries[..] else { panic!() };
+        let declared = parse(&text).unwrap();
+        let [entry] = &declared.entries[..] else {
+            panic!()
+        };
         assert_eq!((entry.name, entry.parameters.len()), ("f", 2));
         assert_eq!(entry.parameters[1].alignment, 8);
         let Kind::Instruction {
@@ -344,6 +369,25 @@ mod tests {
         assert_eq!(*guard, Some(("%p1", true)));
         assert_eq!(operands[1], Operand::Address("s", -8));
         assert_eq!(entry.body[3].line, 13);
+    }
+
+    #[test]
+    fn shared_memory_that_a_launch_gives_is_read() {
+        let declared = parse(".extern .shared .align 16 .b8 s[];").unwrap();
+        assert!(declared.entries.is_empty());
+        let [variable] = &declared.dynamic[..] else {
+            panic!()
+        };
+        let Variable {
+            name,
+            alignment,
+            bytes,
+        } = variable;
+        assert_eq!((*name, *alignment, *bytes), ("s", 16, 0));
+        let error = parse(".extern .shared .align 16 .b8 s[8];").unwrap_err();
+        assert!(error.to_string().contains("whose size is known"), "{error}");
+        let error = parse(".extern .func f;").unwrap_err().to_string();
+        assert!(error.contains("`.shared` is expected"), "{error}");
     }
 
     #[test]

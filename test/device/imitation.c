@@ -9,6 +9,7 @@
 //   nographs        there are no graphs               nowaits    streams do not wait for events
 //   cooperative=N   cooperative launches have room    crowded    and less than was said
 //                   on N processors, 2 blocks each    badptx     PTX is wrong, which a log tells
+//   shared=BYTES    a block may ask for no more
 //
 // A copy from pinned memory is made when something waits for it and no sooner, so that what is overwritten
 // before comes out wrong.
@@ -383,11 +384,36 @@ typedef struct {
     uint64_t arguments[MOST_ARGUMENTS];
 } Launch;
 
+// Shared memory that a launch of a function may give, as it was asked.
+enum { USUAL_SHARED = 48 << 10, MOST_SHARED = 227 << 10, MOST_FUNCTIONS = 1024, SHARED_ATTRIBUTE = 8 };
+static struct {
+    const char *function;
+    unsigned shared;
+} asked[MOST_FUNCTIONS];
+static int asked_count;
+
+static unsigned shared_of(const char *function) {
+    for (int at = 0; at < asked_count; at++)
+        if (asked[at].function == function) return asked[at].shared;
+    return USUAL_SHARED;
+}
+int cuFuncSetAttribute(const char *function, int attribute, int value) {
+    ALIVE();
+    long most = MOST_SHARED;
+    option("shared", &most);
+    if (!function || attribute != SHARED_ATTRIBUTE || value < 0 || value > most) return INVALID;
+    if (asked_count == MOST_FUNCTIONS) return OUT_OF_MEMORY;
+    asked[asked_count].function = function;
+    asked[asked_count++].shared = (unsigned)value;
+    return OK;
+}
+
 // A launch as a function's text says how many arguments it has.
 static int read_launch(Launch *launch, const char *function, unsigned x, unsigned y, unsigned z,
                        unsigned threads, unsigned ty, unsigned tz, unsigned shared, void **arguments,
                        void **extra) {
-    if (!x || !y || z != 1 || !threads || threads % 32 || ty != 1 || tz != 1 || shared || extra) return INVALID;
+    if (!x || !y || z != 1 || !threads || threads % 32 || ty != 1 || tz != 1 || extra) return INVALID;
+    if (shared > shared_of(function)) return INVALID;
     *launch = (Launch){function, x, y, threads, 0, {0}};
     const char *end = strchr(function, ')');
     for (const char *at = function; (at = strstr(at, ".param")) && at < end; at++) {
@@ -440,7 +466,7 @@ int cuLaunchKernel(const char *function, unsigned x, unsigned y, unsigned z, uns
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const char *function, int threads,
                                                 size_t shared) {
     *blocks = 2;
-    return function && threads > 0 && !shared ? OK : INVALID;
+    return function && threads > 0 && shared <= shared_of(function) ? OK : INVALID;
 }
 int cuLaunchCooperativeKernel(const char *function, unsigned x, unsigned y, unsigned z, unsigned threads,
                               unsigned ty, unsigned tz, unsigned shared, Stream *stream, void **arguments) {

@@ -270,6 +270,36 @@ few_graphs_are_kept() {
     prepare treelstm
 }
 
+# A product on the largest tiles, whose blocks have more shared memory than code may declare.
+shared_memory_is_asked_for() {
+    local way
+    example=$folder/wide
+    mkdir -p "$example"
+    python3 - "$example" << 'END'
+import json, struct, sys
+
+example = sys.argv[1]
+with open(f"{example}/wide.coh", "w") as file:
+    file.write("dim F param w: f32[64, F] fn main(x: f32[n, 64]) -> f32[n, F] { tanh(x @ w) }\n")
+with open(f"{example}/weights.safetensors", "wb") as file:
+    bytes_of_it = 64 * 512 * 4
+    header = json.dumps({"w": {"dtype": "F32", "shape": [64, 512], "data_offsets": [0, bytes_of_it]}}).encode()
+    file.write(struct.pack("<Q", len(header)) + header + bytes(bytes_of_it))
+with open(f"{example}/input.jsonl", "w") as file:
+    file.write(json.dumps({"x": [[0.5] * 64] * 3}) + "\n")
+END
+    "$bin/batch-opt" "$example/wide.coh" --weights "$example/weights.safetensors" --emit loops --gpu-arch ptx \
+        --precision bf16 | sed -E 's/(large.*) from [0-9]+ (largest.*) from [0-9]+/\1 from 1 \2 from 1/' > "$folder/wide.mlir"
+    "$bin/batch-opt" "$folder/wide.mlir" --emit artifact --gpu-arch ptx --precision bf16 -o "$folder/model.cohort"
+    for way in '' nographs; do
+        run "$way"
+        ((code == 0)) || cat "$folder/stderr"
+        grep -q '_largest 1 2 256 ' "$folder/trace" || cat "$folder/trace"
+    done
+    refused shared=65536 'wants 82944 bytes of shared memory a block: '
+    prepare treelstm
+}
+
 does_without_graphs() {
     run '' --batch 4 --no-graphs
     mv "$folder/trace" "$folder/plain"
@@ -393,6 +423,7 @@ check 'calls of one depth go to several streams' streams_are_used
 check 'a graph does what plain launches do' graphs_do_what_launches_do
 check 'few graphs are kept at a time' few_graphs_are_kept
 check 'a driver without graphs does without' does_without_graphs
+check 'shared memory that a launch gives is asked for' shared_memory_is_asked_for
 check 'times are taken of each call' times_are_taken
 check 'what a card can do is measured' ceilings_are_measured
 check 'all memory is given back' gives_all_memory_back

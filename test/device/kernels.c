@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-enum { MOST_THREADS = 4096, STACK = 64 << 10, SHARED = 48 << 10, POISON = 0xff };
+enum { MOST_THREADS = 4096, STACK = 64 << 10, SHARED = 99 << 10, POISON = 0xff };
 
 typedef void Kernel(const uint64_t *arguments, uint64_t x, uint64_t y, uint64_t thread, void *shared,
                     void *context);

@@ -46,7 +46,7 @@ use melior::{
     },
 };
 
-use super::lower_kernels_to_gpu::function::SHARED;
+use super::lower_kernels_to_gpu::function::MOST_SHARED;
 use super::lower_kernels_to_gpu::launches::{self, Chain, Launch, Tile};
 use super::lower_kernels_to_gpu::tile::Resident;
 use super::lower_kernels_to_gpu::tile::resident::terms_of;
@@ -65,7 +65,15 @@ const PROCESSORS: i64 = 128;
 
 /// Columns of a block, and terms of rows in shared memory and how many times as many: the best first.
 const COLUMNS: [i64; 2] = [8, 4];
-const RINGS: [(i64, i64); 4] = [(32, 3), (16, 4), (16, 3), (16, 2)];
+const RINGS: [(i64, i64); 7] = [
+    (64, 3),
+    (64, 2),
+    (32, 4),
+    (32, 3),
+    (16, 4),
+    (16, 3),
+    (16, 2),
+];
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut operations = top_level(module).into_iter();
@@ -98,7 +106,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     }
     let tiles: Vec<&Tile<'c>> = tiles.iter().map(|tile| &**tile).collect();
     let Some(resident) = size(&tiles) else {
-        let reason = format!("a block has {SHARED} bytes of shared memory, which do not hold them");
+        let reason = format!("a block has {MOST_SHARED} bytes of shared memory, which do not hold them");
         kernels.iter().for_each(|kernel| tell(*kernel, &reason));
         return Ok(());
     };
@@ -231,7 +239,7 @@ fn size(tiles: &[&Tile<'_>]) -> Option<Resident> {
         };
         let bytes = tiles.iter().flat_map(|tile| &tile.chains);
         let bytes = bytes.map(|chain| size.shared_bytes(chain.gates.len() as i64, terms_of(chain)));
-        tiles.iter().all(fits) && bytes.sum::<i64>() <= SHARED
+        tiles.iter().all(fits) && bytes.sum::<i64>() <= MOST_SHARED
     });
     sizes.next()
 }

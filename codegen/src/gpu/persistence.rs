@@ -53,6 +53,9 @@
 //! that launches do not matter, where each call is timed, and where a card cannot launch cooperatively. It is
 //! the same code in the same order for each row, so no bit depends on which are taken.
 //!
+//! The largest tiles, whose blocks have more threads and more shared memory, are no part of it: where a launch has so many
+//! rows, launches do not matter.
+//!
 //! Where weights stay in shared memory for the whole flush (`hold-weights`), the function for few rows is the one that
 //! holds them. It says in a word which it has, that is zero at the beginning of a flush. Where there is room, each such
 //! function has memory of its own, and `cfb.shared_from` says where each function's begins. Else the functions that hold
@@ -171,10 +174,13 @@ fn functions_of(gpu: OperationRef<'_, '_>, stay: bool) -> Result<Vec<Run>, Faile
         let described = described.and_then(|json| parse::<GpuDescription>(&json).ok());
         let described = described.ok_or_else(|| error(gpu, "expected kernels' descriptions"))?;
         for launch in described.launches {
+            let threads = launch.functions.first().map(|function| function.threads);
             let resident = launch.resident.filter(|_| stay);
             let left_out = usize::from(resident.is_some());
             let others = launch.functions.into_iter().skip(left_out);
             let resident = resident.into_iter().map(|function| (function, true));
+            // Those of more threads, for many rows, are launched by themselves.
+            let others = others.filter(|other| Some(other.threads) == threads);
             for (function, is_resident) in resident.chain(others.map(|other| (other, false))) {
                 let mut known = functions.iter();
                 if known.all(|known| known.function.symbol != function.symbol) {

@@ -54,7 +54,8 @@
 //!   many values is made by warps. What only the stages of one launch touch is in shared memory, if there is room.
 //! - What all rows share is computed once, by stages between launches.
 //! - Tiles have two sizes, for few rows and for many, each as large as registers and shared memory allow; they are those of
-//!   tensor cores where the module asks for less than `f32`. A product of at most four columns is a fold, with a
+//!   tensor cores where the module asks for less than `f32`, and then there may be a third, the largest, of which a block has
+//!   more warps and more shared memory than code may declare. A product of at most four columns is a fold, with a
 //!   remark then.
 //! - A copy to shared memory has 16 bytes where rows, offsets and strides are multiples of that, and a thread takes four
 //!   neighbours at once where the same holds of what it stores, or folds.

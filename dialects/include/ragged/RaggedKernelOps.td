@@ -629,6 +629,9 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     many terms of both sides are in shared memory at once, while the next as many are copied, and how many warps lie side
     by side along the columns. In f32 a warp has the thread's rows, and its 32 lanes neighbouring columns.
 
+    A tile that is rounded may have a third size, the `largest`, of launches of at least as many rows as are `above`. It has
+    two more numbers: the warps of a block, and how many times as many terms are in shared memory or on their way.
+
     A tile that is `resident` has one more size, for flushes that are one launch: its weights come to shared memory once and
     stay there for all levels. Its three numbers are the columns of each sum that a block has, how many terms of the rows are in
     shared memory at once, and how many times as many are on their way or there. A thread has one row and one column.
@@ -641,11 +644,12 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
       are 4 to 64, a multiple of 4. Rounded it has 2 to 8 rows and 2 to 16 columns, both even, of 1, 2 or 4 warps,
       and the terms are a multiple of 8, of 16 for `bf16`.
     - `ragged_tiles_c3`: all sums of a thread together are at most 512.
-    - `ragged_tiles_c4`: `from` is at least 1.
+    - `ragged_tiles_c4`: `from` is at least 1, and `above` no less. The `largest` size is of a tile that is rounded, and has
+      4 or 8 warps and 2 to 4 times as many terms.
     - `ragged_tiles_c5`: the region has from one to 8 sums that are stored or computed with, and computes with `arith` and `math`.
     - `ragged_tiles_c6`: `rounded` is `tf32` or `bf16`, and `weights` are of a parameter each.
     - `ragged_tiles_c7`: where it is `resident`, it is not rounded and has one loop. A block has 4, 8, 16 or 32 columns, of which
-      the tile's are a multiple, 16 or 32 terms and 2 to 4 times as many. All sums are one chain, of parameters whose terms are
+      the tile's are a multiple, 16, 32 or 64 terms and 2 to 4 times as many. All sums are one chain, of parameters whose terms are
       multiples of that and are filled to no more by the other sizes, and of rows that are copied by 4 elements.
 
     ```mlir
@@ -660,12 +664,13 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     ```
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$small, DenseI64ArrayAttr:$large, I64Attr:$from,
+                       OptionalAttr<DenseI64ArrayAttr>:$largest, OptionalAttr<I64Attr>:$above,
                        OptionalAttr<DenseI64ArrayAttr>:$resident, OptionalAttr<Cfb_PrecisionAttr>:$rounded,
                        UnitAttr:$weights);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `over` $over `small` $small `large` $large `from` $from (`resident` $resident^)? (`rounded` `` $rounded^)?
-    (`weights` $weights^)? attr-dict-with-keyword $body
+    `over` $over `small` $small `large` $large `from` $from (`largest` $largest^ `from` $above)?
+    (`resident` $resident^)? (`rounded` `` $rounded^)? (`weights` $weights^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -690,7 +695,7 @@ def Ragged_ProductsOp : Ragged_Op<"products", [HasParent<"::cohort::ragged::Tile
     - `ragged_products_c5`: there is a copy for the left side and for each gate, of 4 elements, which are 16 aligned bytes, or of 1.
     - `ragged_products_c6`: it starts from values of the loops that depend on no sum, or from all sums of one before it with
       equal gates, which nothing else uses.
-    - `ragged_products_c7`: both sizes of the tile fill `k` to the same number of terms, as a zero that is added can change
+    - `ragged_products_c7`: all sizes of the tile fill `k` to the same number of terms, as a zero that is added can change
       the sign of a zero.
     - `ragged_products_c8`: the elements are `f32`.
   }];

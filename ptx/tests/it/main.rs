@@ -35,6 +35,7 @@ impl Case {
             launch: Launch {
                 grid: (1, 1),
                 threads: 32,
+                dynamic_shared_bytes: 0,
                 is_together: false,
                 poison: 0xff,
                 order: forward_and_backward,
@@ -54,9 +55,15 @@ impl Case {
         self
     }
 
+    fn dynamic_shared_bytes(mut self, bytes: u32) -> Case {
+        self.launch.dynamic_shared_bytes = bytes;
+        self
+    }
+
     fn text(&self) -> String {
         format!(
-            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f(.param .u64 f_0)\n{{\n\
+            ".version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 given[];\
+             .visible .entry f(.param .u64 f_0)\n{{\n\
              .reg .pred %p<8>; .reg .b16 %rs<8>; .reg .b32 %r<40>; .reg .b64 %rd<16>;\n\
              .shared .align 16 .b8 s[1024];\nld.param.b64 %rd1, [f_0];\n{}\n}}",
             self.body

@@ -30,6 +30,20 @@ fn words_are_loaded_and_stored() {
 }
 
 #[test]
+fn a_launch_gives_shared_memory_behind_what_is_declared() {
+    let body = "mov.b32 %r1, 7; st.shared.b32 [given+12], %r1; mov.b64 %rd2, given; mov.b64 %rd3, s;
+        sub.s64 %rd4, %rd2, %rd3; st.global.b64 [%rd1], %rd4; ld.shared.b32 %r2, [s+1036];
+        st.global.b32 [%rd1+8], %r2; ret;";
+    let case = |bytes| {
+        let case = Case::new(body, 3).threads(1);
+        case.dynamic_shared_bytes(bytes)
+    };
+    assert_eq!(case(16).run().unwrap(), [1024, 0, 7]);
+    let error = case(12).refused();
+    assert!(error.contains("the 1036 bytes of shared memory"), "{error}");
+}
+
+#[test]
 fn several_words_are_loaded_and_stored_at_once() {
     let body = "mov.b32 %r1, 7; mov.b32 %r2, 8; st.shared.v2.b32 [s+8], {%r1, %r2};
         ld.shared.v2.b32 {%r3, %r4}, [s+8]; st.global.b32 [%rd1], %r4; st.global.b32 [%rd1+4], %r3;

@@ -49,6 +49,7 @@ fn run(text: &str, x: &[f32], w: &[f32]) -> Vec<u32> {
         // More blocks than there are tiles: those compute nothing.
         grid: (rows as u32, 2),
         threads: 128,
+        dynamic_shared_bytes: 0,
         is_together: false,
         poison: 0xff,
         order: forward_and_backward,

@@ -25,7 +25,7 @@ use crate::memory::SLACK;
 use crate::program::artifact::DeviceCode;
 use clock::{Clock, Seconds, Span};
 use cooperative::Cooperative;
-use driver::{attribute, first_device, function, load_first, problem};
+use driver::{Function, attribute, first_device, function, load_first, problem};
 use gather::Gather;
 use graphs::Graphs;
 use memory::Memory;
@@ -44,7 +44,7 @@ pub struct Cuda {
     streams: Streams,
     clock: Clock,
     module: sys::CUmodule,
-    functions: Vec<sys::CUfunction>,
+    functions: Vec<Function>,
     /// What runs a whole flush, where the card can.
     flush: Option<Cooperative>,
     memory: Memory,
@@ -153,7 +153,8 @@ impl Device for Cuda {
 
     fn function(&mut self, wanted: &GpuFunction) -> Result<usize, Problem> {
         self.enter()?;
-        self.functions.push(function(self.module, &wanted.symbol)?);
+        let found = function(self.module, &wanted.symbol, wanted.shared_bytes)?;
+        self.functions.push(found);
         Ok(self.functions.len() - 1)
     }
 

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cohort_abi::gpu::{
-    BARRIER, COMMIT, COPY, GRID_BARRIER, GpuFlush, GpuFunction, MULTIPLY, SimFn, TO_BF16_PAIR,
-    TO_TF32, WAIT,
+    BARRIER, COMMIT, COPY, GRID_BARRIER, GpuFlush, GpuFunction, MOST_SHARED_BYTES, MULTIPLY, SimFn,
+    TO_BF16_PAIR, TO_TF32, WAIT,
 };
 
 use super::queue::{Launch, Queue};
@@ -52,9 +52,8 @@ const POISON: u8 = 0xff;
 /// Bytes before and behind each allocation, and what they hold.
 const GUARD: usize = 4096;
 const GUARD_BYTE: u8 = 0xa5;
-/// Of a block; as on a real card, whose static shared memory this is.
+/// Threads of a block, as on a real card.
 const MOST_THREADS: u32 = 1024;
-const MOST_SHARED_BYTES: u32 = 48 << 10;
 /// Blocks that are on the device together. So few that each computes several of a step.
 const TOGETHER: u32 = 3;
 
@@ -230,7 +229,8 @@ impl Sim {
             (Kernels::Text(text), _) => {
                 let threads = launch.threads;
                 let (symbol, memory) = (&function.symbol, &mut self.memory);
-                text.run(symbol, (launch.grid, threads), false, arguments, memory)
+                let block = (launch.grid, threads, function.shared_bytes);
+                text.run(symbol, block, false, arguments, memory)
             }
             // SAFETY: the caller's promise.
             (Kernels::Compiled(_, threads), Some(found)) => unsafe {
@@ -391,7 +391,8 @@ impl Device for Sim {
         let run = match (&mut self.kernels, flush.function) {
             (Kernels::Text(text), _) => {
                 let (symbol, memory) = (&flush.symbol, &mut self.memory);
-                text.run(symbol, ((blocks, 1), *threads), true, &[schedule], memory)
+                let block = ((blocks, 1), *threads, flush.shared_bytes);
+                text.run(symbol, block, true, &[schedule], memory)
             }
             // SAFETY: the caller's promise.
             (Kernels::Compiled(_, threads), Some(found)) => unsafe {

@@ -51,3 +51,19 @@ gpu.module @cohort_gpu {
     }
   }
 }
+
+// -----
+
+gpu.module @cohort_gpu {
+  ragged.kernel @largest {
+    %x = ragged.operand row : memref<?x64xf32>
+    %r = ragged.result : memref<?x512xf32>
+    %w = ragged.param @w : memref<64x512xf32>
+    // expected-error @below {{a block needs 115712 bytes of shared memory, and has 101376}}
+    ragged.tiles over [512] small [2, 2, 32, 4] large [4, 8, 32, 2] from 1 largest [8, 16, 16, 4, 8, 4] from 1 rounded tf32 weights {
+      %0 = arith.constant 0.0 : f32
+      %1 = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 512 + d1) k 64 columns 512 gates [0] copies [4, 4] from %0 : memref<?x64xf32>, memref<64x512xf32>, f32 -> f32
+      ragged.store %1, %r (d0) -> (d0) : memref<?x512xf32>
+    }
+  }
+}

@@ -16,8 +16,9 @@
 // CHECK: gpu.return
 
 // CHECK-LABEL: module @shared
-// CHECK: \22shared_bytes\22:40960,
+// CHECK: \22shared_bytes\22:90112,
 // CHECK: func.func private @k$0_large$block({{.*}} cfb.shared_from = 16 : i64}
+// CHECK: llvm.mlir.global external @cohort_flush$shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
 // CHECK: %[[SHARED:[a-z0-9]*]] = llvm.mlir.addressof @cohort_flush$shared
 // CHECK: llvm.store %{{.*}}, %[[SHARED]]
 // CHECK: case 0 {
@@ -47,7 +48,7 @@ gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\
 // -----
 
 module @shared {
-gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,\22launches\22:[{\22functions\22:[{\22symbol\22:\22k$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:1,\22column_blocks\22:1,\22shared_bytes\22:512},{\22symbol\22:\22k$0_large\22,\22from_rows\22:8,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:1,\22shared_bytes\22:20480}],\22resident\22:{\22symbol\22:\22k$0_resident\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:32,\22column_blocks\22:4,\22shared_bytes\22:40960}}]}"}} {
+gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,\22launches\22:[{\22functions\22:[{\22symbol\22:\22k$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:1,\22column_blocks\22:1,\22shared_bytes\22:512},{\22symbol\22:\22k$0_large\22,\22from_rows\22:8,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:1,\22shared_bytes\22:20480}],\22resident\22:{\22symbol\22:\22k$0_resident\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:32,\22column_blocks\22:4,\22shared_bytes\22:90112}}]}"}} {
   gpu.func @k$0_small(%rows: i64, %scratch: !llvm.ptr<1>) kernel {
     gpu.return
   }
@@ -63,7 +64,7 @@ gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\
 // -----
 
 module @none {
-gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,\22launches\22:[{\22functions\22:[{\22symbol\22:\22k$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:1,\22column_blocks\22:1,\22shared_bytes\22:512},{\22symbol\22:\22k$0_large\22,\22from_rows\22:8,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:1,\22shared_bytes\22:49152}],\22resident\22:{\22symbol\22:\22k$0_resident\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:32,\22column_blocks\22:4,\22shared_bytes\22:40960}}]}"}} {
+gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,\22launches\22:[{\22functions\22:[{\22symbol\22:\22k$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:1,\22column_blocks\22:1,\22shared_bytes\22:512},{\22symbol\22:\22k$0_large\22,\22from_rows\22:8,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:1,\22shared_bytes\22:101376}],\22resident\22:{\22symbol\22:\22k$0_resident\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:32,\22column_blocks\22:4,\22shared_bytes\22:40960}}]}"}} {
   gpu.func @k$0_small(%rows: i64, %scratch: !llvm.ptr<1>) kernel {
     gpu.return
   }

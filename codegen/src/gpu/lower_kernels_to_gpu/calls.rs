@@ -259,7 +259,7 @@ impl<'c> Writer<'_, 'c> {
             module,
             &function.symbol,
             pointers,
-            shared,
+            (THREADS, shared),
             |e, arguments, memory| {
                 // Where there is no shared memory, nobody asks for it.
                 let shared = memory.unwrap_or_else(|| e.int(0));

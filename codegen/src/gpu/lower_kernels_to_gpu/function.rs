@@ -1,7 +1,10 @@
 //! Writes the functions of one kernel, and describes them.
 
 use crate::math::EXPANDABLE;
-use cohort_abi::gpu::{GpuFunction, GpuLaunch, Precision};
+use cohort_abi::gpu::{
+    GpuFunction, GpuLaunch, MOST_SHARED_BYTES, Precision, STATIC_SHARED_BYTES,
+    dynamic_shared_bytes,
+};
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
 };
@@ -32,12 +35,13 @@ use crate::read_rows::body::Body;
 use crate::read_rows::kernel::Kernel;
 use crate::read_rows::memory::{Arguments, OperandFields};
 
-/// Shared memory that a block may have without asking.
-pub const SHARED: i64 = 48 * 1024;
+/// Shared memory that a block may have without asking, and at all.
+pub const SHARED: i64 = STATIC_SHARED_BYTES as i64;
+pub const MOST_SHARED: i64 = MOST_SHARED_BYTES as i64;
 
-/// Blocks that a processor should hold at least: as many registers as that leaves are a thread's.
+/// Threads that a processor should hold at least: as many registers as that leaves are a thread's.
 /// Without saying so, the assembler may spill some to make room for more blocks.
-const BLOCKS: i64 = 2;
+const THREADS_A_PROCESSOR: i64 = 256;
 
 /// Arguments' bytes that every GPU takes.
 pub const ARGUMENT_BYTES: usize = 4096;
@@ -260,7 +264,7 @@ impl Memory {
         };
         let offset = self.shared[number];
         self.shared[number] += round_up(slot.bytes * rows.block_rows, 16);
-        fits(rows.op, self.shared[number])?;
+        fits(rows.op, self.shared[number], SHARED)?;
         Ok(Home::Shared {
             offset,
             bytes: slot.bytes,
@@ -269,11 +273,11 @@ impl Memory {
 }
 
 /// Refuses a launch that needs more shared memory than a block has.
-fn fits(op: OperationRef<'_, '_>, bytes: i64) -> Result<()> {
-    match bytes <= SHARED {
+fn fits(op: OperationRef<'_, '_>, bytes: i64, most: i64) -> Result<()> {
+    match bytes <= most {
         true => Ok(()),
         false => {
-            let message = format!("a block needs {bytes} bytes of shared memory, and has {SHARED}");
+            let message = format!("a block needs {bytes} bytes of shared memory, and has {most}");
             Err(error(op, &message))
         }
     }
@@ -291,19 +295,23 @@ struct FunctionWriter<'a, 'c> {
 
 impl<'c> FunctionWriter<'_, 'c> {
     fn tile(&self, name: &str, tile: &Tile<'c>) -> Result<Vec<GpuFunction>> {
-        let sizes = [(tile.small, 0, "small"), (tile.large, tile.from, "large")];
-        let functions = sizes.into_iter().map(|(size, from_rows, suffix)| {
+        let mut sizes = vec![
+            ("small", (tile.small, 0), SHARED),
+            ("large", tile.large, SHARED),
+        ];
+        sizes.extend(tile.largest.map(|size| ("largest", size, MOST_SHARED)));
+        let functions = sizes.into_iter().map(|(suffix, (size, from_rows), most)| {
             let symbol = format!("{name}_{suffix}");
             let shared = size.shared_bytes(tile.gates());
-            fits(tile.op, shared)?;
-            self.function(&symbol, shared, |e, frame| {
+            fits(tile.op, shared, most)?;
+            self.function(&symbol, (size.threads(), shared), |e, frame| {
                 tile::write(e, frame, tile, size);
                 Ok(())
             })?;
             Ok(GpuFunction {
                 symbol,
                 from_rows: from_rows as u64,
-                threads: THREADS as u32,
+                threads: size.threads() as u32,
                 tile_rows_per_row: tile.matrix_rows() as u64,
                 tile_rows: size.block_rows() as u64,
                 column_blocks: size.column_blocks(tile.gates()) as u32,
@@ -321,8 +329,8 @@ impl<'c> FunctionWriter<'_, 'c> {
         };
         let symbol = format!("{name}_resident");
         let shared = resident.shared_bytes(chain.gates.len() as i64, terms_of(chain));
-        fits(tile.op, shared)?;
-        let function = self.function(&symbol, shared, |e, frame| {
+        fits(tile.op, shared, MOST_SHARED)?;
+        let function = self.function(&symbol, (THREADS, shared), |e, frame| {
             resident::write(e, frame, (tile, chain), (resident, self.number));
             Ok(())
         })?;
@@ -343,8 +351,10 @@ impl<'c> FunctionWriter<'_, 'c> {
     fn rows(&self, name: &str, number: usize, rows: &Rows<'c>) -> Result<Vec<GpuFunction>> {
         let slots = round_up(self.memory.shared[number], 16);
         let shared = slots + rows::lanes_bytes(rows);
-        fits(rows.op, shared)?;
-        self.function(name, shared, |e, frame| rows::write(e, frame, rows, slots))?;
+        fits(rows.op, shared, SHARED)?;
+        self.function(name, (THREADS, shared), |e, frame| {
+            rows::write(e, frame, rows, slots)
+        })?;
         Ok(vec![GpuFunction {
             symbol: name.to_owned(),
             from_rows: 0,
@@ -357,18 +367,18 @@ impl<'c> FunctionWriter<'_, 'c> {
         }])
     }
 
-    /// Adds a function with so many bytes of shared memory.
+    /// Adds a function whose blocks have so many threads, and bytes of shared memory.
     fn function(
         &self,
         symbol: &str,
-        shared: i64,
+        block: (i64, i64),
         body: impl FnOnce(&Emitter<'c>, &Frame<'_, 'c>) -> Result<()>,
     ) -> Result<OperationRef<'c, 'c>> {
         let pointers =
             3 * self.kernel.operands.len() + self.kernel.results.len() + self.constants.len() + 1;
         let module = (self.context, &self.module);
         let mut written = Ok(());
-        let function = add_function(module, symbol, pointers, shared, |e, arguments, shared| {
+        let function = add_function(module, symbol, pointers, block, |e, arguments, shared| {
             written = body(e, &self.frame(arguments, shared));
         });
         written.map(|()| function)
@@ -401,22 +411,22 @@ impl<'c> FunctionWriter<'_, 'c> {
     }
 }
 
-/// Adds a function of an integer and so many pointers at the end of the `gpu.module`. Its body is given
-/// the arguments and, if there are bytes of it, shared memory.
+/// Adds a function of an integer and so many pointers at the end of the `gpu.module`, of blocks of so many threads. Its
+/// body is given the arguments and, if there are bytes of it, shared memory.
 pub fn add_function<'c>(
     (context, module): (&'c Context, &Builder<'c>),
     symbol: &str,
     pointers: usize,
-    shared: i64,
+    (threads, shared): (i64, i64),
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
 ) -> OperationRef<'c, 'c> {
     let mut arguments = vec![module.i64()];
     arguments.extend(vec![module.pointer_in(1); pointers]);
-    let signature = (&arguments[..], THREADS as i32);
+    let signature = (&arguments[..], threads as i32);
     add_kernel((context, module), symbol, signature, shared, body)
 }
 
-/// The same of any arguments, and for blocks of so many threads.
+/// The same of any arguments.
 pub fn add_kernel<'c>(
     (context, module): (&'c Context, &Builder<'c>),
     symbol: &str,
@@ -449,6 +459,7 @@ pub fn add_kernel<'c>(
     e.b.op(Op::GpuReturn, &[], &[], &[], vec![]);
 
     let ty: Type<'c> = FunctionType::new(context, arguments, &[]).into();
+    let blocks = THREADS_A_PROCESSOR / i64::from(threads).clamp(1, THREADS_A_PROCESSOR);
     module.op(
         Op::GpuFunc,
         &[],
@@ -459,7 +470,7 @@ pub fn add_kernel<'c>(
             (marks::GPU_KERNEL, Attribute::unit(context)),
             (
                 marks::BLOCKS_A_PROCESSOR,
-                IntegerAttribute::new(module.i32(), BLOCKS).into(),
+                IntegerAttribute::new(module.i32(), blocks).into(),
             ),
             (keys::KNOWN_BLOCK_SIZE, module.i32s(&[threads, 1, 1])),
         ],
@@ -467,8 +478,14 @@ pub fn add_kernel<'c>(
     )
 }
 
+/// Shared memory of a function; of unknown size where whoever launches it gives it.
 fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &str, bytes: i64) {
-    let ty = module.llvm_array(bytes as u32, module.i8());
+    let is_dynamic = dynamic_shared_bytes(bytes as u32) > 0;
+    let (declared, linkage) = match is_dynamic {
+        true => (0, module.external_linkage()),
+        false => (bytes as u32, module.internal_linkage()),
+    };
+    let ty = module.llvm_array(declared, module.i8());
     module.op(
         Op::LlvmMlirGlobal,
         &[],
@@ -476,7 +493,7 @@ fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &st
         &[
             (keys::SYM_NAME, StringAttribute::new(context, symbol).into()),
             (keys::GLOBAL_TYPE, TypeAttribute::new(ty).into()),
-            (keys::LINKAGE, module.internal_linkage()),
+            (keys::LINKAGE, linkage),
             (keys::ADDR_SPACE, module.i32_attr(3)),
             (keys::ALIGNMENT, module.i64_attr(16)),
         ],

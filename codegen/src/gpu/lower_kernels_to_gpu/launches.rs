@@ -13,7 +13,7 @@ use cohort_passes::support::ir::{blocks_of, defining_op, integers, key};
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
-use super::tile::{Gates, Resident, Size, Unit};
+use super::tile::{Gates, Resident, STAGES, Size, Unit, WARPS};
 use crate::gpu::precision;
 use crate::read_rows::body::{Body, block_of};
 use crate::read_rows::folds::{Fold, List};
@@ -35,9 +35,9 @@ pub struct Tile<'c> {
     pub body: Body<'c>,
     pub precision: Precision,
     pub small: Size,
-    pub large: Size,
-    /// Rows from which on the large size is used.
-    pub from: i64,
+    /// Each with the rows from which on it is used.
+    pub large: (Size, i64),
+    pub largest: Option<(Size, i64)>,
     /// The size for flushes that are one launch, whose weights stay in shared memory.
     pub resident: Option<Resident>,
 }
@@ -154,8 +154,16 @@ impl<'c> Tile<'c> {
         };
         let precision = precision.ok_or_else(|| error(op, "expected a precision"))?;
         let is_rounded = op.has_attribute(&keys::WEIGHTS);
-        let size = |name: Key<'_>| match integers(op, name)[..] {
-            [rows, columns, depth, across] => Ok(Size {
+        let size = |name: Key<'_>| {
+            let numbers = integers(op, name);
+            let ([rows, columns, depth, across], rest) = (numbers.split_first_chunk())
+                .map(|(size, rest)| (*size, rest))
+                .ok_or_else(|| error(op, "expected sizes of four numbers or six"))?;
+            let (warps, stages) = match rest {
+                [warps, stages] => (*warps, *stages),
+                _ => (WARPS, STAGES),
+            };
+            Ok(Size {
                 unit: match precision {
                     Precision::F32 => Unit::Lanes,
                     _ => Unit::Tensor {
@@ -167,9 +175,12 @@ impl<'c> Tile<'c> {
                 rows,
                 columns,
                 depth,
-            }),
-            _ => Err(error(op, "expected sizes of four numbers")),
+                warps,
+                stages,
+            })
         };
+        let largest = op.has_attribute(&keys::LARGEST).then_some(keys::LARGEST);
+        let largest = largest.map(|name| Ok((size(name)?, number(op, keys::ABOVE)?)));
         let resident = match integers(op, keys::RESIDENT)[..] {
             [columns, terms, stages] => Some(Resident {
                 columns,
@@ -218,8 +229,8 @@ impl<'c> Tile<'c> {
             body,
             precision,
             small: size(keys::SMALL)?,
-            large: size(keys::LARGE)?,
-            from: number(op, keys::FROM)?,
+            large: (size(keys::LARGE)?, number(op, keys::FROM)?),
+            largest: largest.transpose()?,
             resident,
         })
     }

@@ -2,7 +2,8 @@
 //!
 //! A block has a tile of rows and columns. Its threads gather the rows' elements, and those of the
 //! weights, of the next few k into one buffer of shared memory ([`copies`]) while they multiply those
-//! of the last few k, which are in the other ([`lanes`], [`tensor`]): one barrier a step. Every sum
+//! of the last few k, which are in another ([`lanes`], [`tensor`]): one barrier a step. There are two buffers, or a ring
+//! of more in the largest tiles, where copies of some steps are on their way. Every sum
 //! starts from its start and takes the products in the order of k, whatever the tile: so tiles of
 //! different sizes give the same bits. What is made of the sums is distributed over the threads anew, so that
 //! each loads and stores 16 bytes at once ([`tail`]).
@@ -25,7 +26,10 @@ use cohort_dialects::builder::Val;
 use cohort_passes::kernel::rows::layout::Place;
 
 use super::launches::{Chain, Segment, Tile};
-use super::ops::{WARP, barrier, below, block, delinearise, divide, thread, wait_for_copies, when};
+use super::ops::{
+    WARP, barrier, below, block, commit_copies, delinearise, divide, thread, wait_for_copies_but,
+    when,
+};
 use super::rows::addresses;
 use super::site::{Address, Frame, Known, Site, memory};
 use crate::emit::{Emitter, Index};
@@ -35,7 +39,7 @@ use copies::Copies;
 
 pub use lanes::load_floats;
 pub use resident::Resident;
-pub use size::{Gates, Size, Unit};
+pub use size::{Gates, STAGES, Size, Unit, WARPS};
 pub use tensor::factors;
 
 /// Sums of a chain in registers, by gate, row and column.
@@ -54,7 +58,7 @@ struct Writer<'a, 'f, 'c> {
     /// The thread's first row and column.
     own_row: Val<'c>,
     own_column: Val<'c>,
-    /// The buffer that other threads may still read, and for how many gates it is.
+    /// The buffer that other threads may still read, and of how many gates it is.
     in_use: Cell<Option<(i64, i64)>>,
     /// Rows of the tile's space, and the last of them.
     total: Val<'c>,
@@ -98,10 +102,10 @@ pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, size: 
     writer.tail(e, &rows, &sums);
 }
 
-/// Whether the first buffer of so many gates overlaps one that is being read: it is the same one, or it
-/// is wider than those of the chain before, whose second buffer then begins within it.
-fn reaches(gates: i64, (buffer, gates_before): (i64, i64)) -> bool {
-    buffer == 0 || gates > gates_before
+/// Whether the buffers that are filled first, all but the last one, overlap one that is being read: it is among them, or
+/// they are wider than those of the chain before.
+fn reach(stages: i64, gates: i64, (buffer, gates_before): (i64, i64)) -> bool {
+    buffer < stages - 1 || gates > gates_before
 }
 
 /// The first row and column of a thread, from those of the block.
@@ -256,28 +260,34 @@ impl<'c> Writer<'_, '_, 'c> {
         sums: Sums<'c>,
     ) -> Sums<'c> {
         let copies = Copies::new(e, self, chain, segment);
-        let depth = self.size.depth;
+        let Size { depth, stages, .. } = self.size;
         let steps = (segment.k + depth - 1) / depth;
         let gates = chain.gates.len() as i64;
-        let last = Some(((steps - 1) % 2, gates));
+        let last = Some(((steps - 1) % stages, gates));
         if let Some(read) = self.in_use.replace(last)
-            && reaches(gates, read)
+            && reach(stages, gates, read)
         {
             barrier(e);
         }
-        copies.begin(e, e.int(0), e.int(0));
-        let one = e.int(1);
+        let ahead = stages - 1;
+        for step in 0..ahead {
+            if step < steps {
+                copies.begin(e, e.int(step), e.int(step));
+            }
+            commit_copies(e);
+        }
         let steps = e.add(e.int(steps), self.unknown_zero(e));
         e.for_loop(e.int(0), steps, 1, &sums, |e, step, sums| {
             // Of this thread, then of all: what this step reads is there, and what the last step read
             // may be overwritten.
-            wait_for_copies(e);
+            wait_for_copies_but(e, ahead - 1);
             barrier(e);
-            let next = e.add(step, one);
+            let next = e.add(step, e.int(ahead));
             when(e, below(e, next, steps), |e| {
-                copies.begin(e, next, e.and(next, 1));
+                copies.begin(e, next, self.buffer_of(e, next));
             });
-            let buffer = e.and(step, 1);
+            commit_copies(e);
+            let buffer = self.buffer_of(e, step);
             match self.size.unit {
                 Unit::Lanes => lanes::multiply(self, e, gates, buffer, sums),
                 Unit::Tensor {
@@ -292,6 +302,14 @@ impl<'c> Writer<'_, '_, 'c> {
         })
     }
 
+    /// The buffer of a step.
+    fn buffer_of(&self, e: &Emitter<'c>, step: Val<'c>) -> Val<'c> {
+        match self.size.stages {
+            stages if stages.count_ones() == 1 => e.and(step, stages - 1),
+            stages => e.b.remui(step, e.int(stages)),
+        }
+    }
+
     /// Zero, which LLVM cannot tell: there are never so many rows. It unrolls loops of few steps
     /// otherwise, whatever a loop's attributes say, and has the addresses of all steps in registers.
     fn unknown_zero(&self, e: &Emitter<'c>) -> Val<'c> {
@@ -303,7 +321,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let e = memory(e, true);
         let start = self.frame.shared();
         let left = e.offset(start, e.times(buffer, self.size.left_bytes()));
-        let right = e.offset_by(start, 2 * self.size.left_bytes());
+        let right = e.offset_by(start, self.size.stages * self.size.left_bytes());
         let right = e.offset(right, e.times(buffer, self.size.right_bytes(gates)));
         (left, right)
     }

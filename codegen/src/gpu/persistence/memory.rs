@@ -2,7 +2,7 @@
 
 use cohort_abi::gpu::GpuFunction;
 
-use crate::gpu::lower_kernels_to_gpu::function::SHARED;
+use crate::gpu::lower_kernels_to_gpu::function::MOST_SHARED;
 use crate::gpu::lower_kernels_to_gpu::tile::resident::HELD_BYTES;
 
 /// A function that a flush runs.
@@ -34,8 +34,8 @@ impl Memory {
         let residents: i64 = of(true).map(bytes).sum();
         // One behind another, and the others behind these; or in the same place, behind the word that says what is there.
         let (is_shared, first) = match of(true).count() {
-            _ if residents + others <= SHARED => (false, residents),
-            1 if HELD_BYTES + others <= SHARED => (true, HELD_BYTES),
+            _ if residents + others <= MOST_SHARED => (false, residents),
+            1 if HELD_BYTES + others <= MOST_SHARED => (true, HELD_BYTES),
             _ => return None,
         };
         let mut next = 0;
@@ -88,14 +88,18 @@ mod tests {
         let two = [(1024, true), (64, false), (2048, true), (512, false)];
         assert_eq!(memory(&two), Some((3584, vec![0, 3072, 1024, 3072], false)));
         assert_eq!(
-            memory(&[(40_960, true), (20_000, false)]),
-            Some((40_960, vec![0, 16], true))
+            memory(&[(81_920, true), (19_456, false)]),
+            Some((101_376, vec![0, 81_920], false))
         );
         assert_eq!(
-            memory(&[(40_960, true), (49_136, false)]),
-            Some((49_152, vec![0, 16], true))
+            memory(&[(81_920, true), (40_000, false)]),
+            Some((81_920, vec![0, 16], true))
         );
-        assert_eq!(memory(&[(40_960, true), (49_152, false)]), None);
-        assert_eq!(memory(&[(40_960, true), (8192, true), (16, false)]), None);
+        assert_eq!(
+            memory(&[(81_920, true), (101_360, false)]),
+            Some((101_376, vec![0, 16], true))
+        );
+        assert_eq!(memory(&[(81_920, true), (101_376, false)]), None);
+        assert_eq!(memory(&[(81_920, true), (19_456, true), (16, false)]), None);
     }
 }

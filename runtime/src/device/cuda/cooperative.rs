@@ -6,13 +6,13 @@ use cohort_abi::gpu::GpuFlush;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
-use super::driver::{attribute, function, problem};
+use super::driver::{Function, attribute, function, problem};
 use super::graphs::pointers_to;
 use crate::device::Problem;
 
 /// The function that runs flushes.
 pub struct Cooperative {
-    function: sys::CUfunction,
+    function: Function,
     threads: u32,
     /// As many as are on the card together.
     pub blocks: u32,
@@ -33,15 +33,15 @@ impl Cooperative {
             return Ok(None);
         }
         let processors = attribute(device, PROCESSORS)?;
-        let function = function(module, &flush.symbol)?;
+        let function = function(module, &flush.symbol, flush.shared_bytes)?;
         let mut each = 0;
         // SAFETY: the function is of a module that is loaded, and the place for the answer is valid.
         let asked = unsafe {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &raw mut each,
-                function,
+                function.handle,
                 flush.threads as i32,
-                0,
+                function.shared as usize,
             )
         };
         asked.result().map_err(problem)?;
@@ -70,14 +70,14 @@ impl Cooperative {
         // SAFETY: the caller's promise; the driver copies the argument before it returns.
         let launched = unsafe {
             sys::cuLaunchCooperativeKernel(
-                self.function,
+                self.function.handle,
                 blocks,
                 1,
                 1,
                 self.threads,
                 1,
                 1,
-                0,
+                self.function.shared,
                 stream,
                 pointers.as_mut_ptr(),
             )

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
 
+use cohort_abi::gpu::dynamic_shared_bytes;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult};
 
@@ -154,12 +155,41 @@ fn text_of(log: &[u8]) -> String {
         .join(" ")
 }
 
-pub fn function(module: sys::CUmodule, symbol: &str) -> Result<sys::CUfunction, Problem> {
+/// A function that can be launched.
+#[derive(Clone, Copy)]
+pub struct Function {
+    pub handle: sys::CUfunction,
+    /// Bytes of a block's shared memory that its launches give.
+    pub shared: u32,
+}
+
+/// Finds a function whose blocks have so many bytes of shared memory.
+pub fn function(
+    module: sys::CUmodule,
+    symbol: &str,
+    shared_bytes: u32,
+) -> Result<Function, Problem> {
+    use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SHARED;
     let missing =
         |why: String| Problem::NoCode(format!("its code has no function `{symbol}`: {why}"));
     let name = CString::new(symbol).map_err(|error| missing(error.to_string()))?;
     // SAFETY: the module is loaded.
-    unsafe { result::module::get_function(module, name) }.map_err(|error| missing(say(error)))
+    let handle = unsafe { result::module::get_function(module, name) };
+    let handle = handle.map_err(|error| missing(say(error)))?;
+    let shared = dynamic_shared_bytes(shared_bytes);
+    if shared > 0 {
+        // SAFETY: the function is the module's.
+        let asked = unsafe {
+            result::function::set_function_attribute(handle, SHARED, shared.cast_signed())
+        };
+        asked.map_err(|error| {
+            let why = say(error);
+            Problem::NoCode(format!(
+                "`{symbol}` wants {shared} bytes of shared memory a block: {why}"
+            ))
+        })?;
+    }
+    Ok(Function { handle, shared })
 }
 
 /// What an error of a call means that is not expected to fail.

@@ -15,6 +15,7 @@ use std::ffi::c_void;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
+use super::driver::Function;
 use crate::device::queue::{Launch, Queue, waves_of};
 use crate::report::stats::GraphStats;
 
@@ -63,7 +64,7 @@ impl Graphs {
     pub unsafe fn launch(
         &mut self,
         queue: &Queue,
-        functions: &[sys::CUfunction],
+        functions: &[Function],
         stream: sys::CUstream,
     ) -> Result<bool, DriverError> {
         if self.is_refused || !LAUNCHES.contains(&queue.launch_count()) {
@@ -152,7 +153,7 @@ impl Graph {
     /// # Safety
     ///
     /// As for [`Graphs::launch`].
-    unsafe fn new(queue: &Queue, functions: &[sys::CUfunction]) -> Result<Graph, DriverError> {
+    unsafe fn new(queue: &Queue, functions: &[Function]) -> Result<Graph, DriverError> {
         let mut made = Graph {
             graph: std::ptr::null_mut(),
             executable: std::ptr::null_mut(),
@@ -178,7 +179,7 @@ impl Graph {
     unsafe fn add_nodes(
         &mut self,
         queue: &Queue,
-        functions: &[sys::CUfunction],
+        functions: &[Function],
     ) -> Result<(), DriverError> {
         // What the calls of a wave wait for: the last launches of the wave before.
         let mut before: Vec<sys::CUgraphNode> = Vec::new();
@@ -240,7 +241,7 @@ impl Graph {
     unsafe fn change(
         &mut self,
         queue: &Queue,
-        functions: &[sys::CUfunction],
+        functions: &[Function],
         changed: &mut u64,
     ) -> Result<(), DriverError> {
         let calls = queue.waves().flatten();
@@ -288,21 +289,22 @@ impl Graph {
 ///
 /// As for `call`; what its parameters point to is alive until it returns.
 unsafe fn with_parameters(
-    functions: &[sys::CUfunction],
+    functions: &[Function],
     launch: &Launch,
     arguments: &[u64],
     call: impl FnOnce(*const sys::CUDA_KERNEL_NODE_PARAMS) -> sys::CUresult,
 ) -> Result<(), DriverError> {
     let mut pointers = pointers_to(arguments);
+    let function = functions[launch.function];
     let parameters = sys::CUDA_KERNEL_NODE_PARAMS {
-        func: functions[launch.function],
+        func: function.handle,
         gridDimX: launch.grid.0,
         gridDimY: launch.grid.1,
         gridDimZ: 1,
         blockDimX: launch.threads,
         blockDimY: 1,
         blockDimZ: 1,
-        sharedMemBytes: 0,
+        sharedMemBytes: function.shared,
         kernelParams: pointers.as_mut_ptr(),
         extra: std::ptr::null_mut(),
         kern: std::ptr::null_mut(),

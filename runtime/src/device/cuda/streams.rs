@@ -5,6 +5,7 @@ use cudarc::driver::result::{self, DriverError, stream::StreamKind};
 use cudarc::driver::sys;
 
 use super::clock::Clock;
+use super::driver::Function;
 use super::graphs::pointers_to;
 use crate::device::queue::{Launch, Queue};
 
@@ -47,7 +48,7 @@ impl Streams {
     pub unsafe fn launch(
         &self,
         queue: &Queue,
-        functions: &[sys::CUfunction],
+        functions: &[Function],
     ) -> Result<(), DriverError> {
         for wave in queue.waves() {
             let streams = wave.len().min(STREAMS);
@@ -72,7 +73,7 @@ impl Streams {
     pub unsafe fn launch_timed(
         &self,
         queue: &Queue,
-        functions: &[sys::CUfunction],
+        functions: &[Function],
         clock: &mut Clock,
     ) -> Result<(), DriverError> {
         clock.begin_calls(self.first())?;
@@ -140,19 +141,20 @@ impl Streams {
 ///
 /// As for [`Streams::launch`].
 unsafe fn queue_launch(
-    functions: &[sys::CUfunction],
+    functions: &[Function],
     launch: &Launch,
     arguments: &[u64],
     stream: sys::CUstream,
 ) -> Result<(), DriverError> {
     let mut pointers = pointers_to(arguments);
+    let function = functions[launch.function];
     // SAFETY: the caller's promise; the driver copies the arguments before it returns.
     unsafe {
         result::launch_kernel(
-            functions[launch.function],
+            function.handle,
             (launch.grid.0, launch.grid.1, 1),
             (launch.threads, 1, 1),
-            0,
+            function.shared,
             stream,
             &mut pointers,
         )

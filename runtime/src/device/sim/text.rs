@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use cohort_abi::gpu::dynamic_shared_bytes;
 use cohort_ptx::{Launch, Memory, Module, Region};
 
 use super::block::Order;
@@ -29,7 +30,7 @@ impl Text {
         })
     }
 
-    /// Whether there is a function with no more shared memory than that.
+    /// Whether there is a function that declares no more shared memory than that: less where its launch gives some.
     pub fn check(&self, symbol: &str, shared_bytes: u32) -> Result<(), Problem> {
         let Some(module) = &self.module else {
             return Err(Problem::NoCode("the program has no PTX".to_owned()));
@@ -38,18 +39,19 @@ impl Text {
             None => Err(Problem::NoCode(format!(
                 "its PTX has no function `{symbol}`"
             ))),
-            Some(found) if found > shared_bytes => Err(Problem::NoCode(format!(
+            Some(found) if found > shared_bytes - dynamic_shared_bytes(shared_bytes) => Err(Problem::NoCode(format!(
                 "`{symbol}` has {found} bytes of shared memory in the PTX, and {shared_bytes} are promised"
             ))),
             Some(_) => Ok(()),
         }
     }
 
-    /// Runs a grid of blocks of the given number of threads, all of them together or one after another.
+    /// Runs a grid of blocks of the given numbers of threads and of bytes of shared memory, all of them together or one
+    /// after another.
     pub fn run(
         &self,
         symbol: &str,
-        (grid, threads): ((u32, u32), u32),
+        (grid, threads, shared_bytes): ((u32, u32), u32, u32),
         is_together: bool,
         arguments: &[u64],
         memory: &mut BTreeMap<u64, Allocation>,
@@ -57,6 +59,7 @@ impl Text {
         let launch = Launch {
             grid,
             threads,
+            dynamic_shared_bytes: dynamic_shared_bytes(shared_bytes),
             is_together,
             poison: POISON,
             order: |count, is_turned| Order::Turns.numbers(count, is_turned),

@@ -264,7 +264,7 @@ ragged.kernel @k {
   %w = ragged.param @w : memref<32x56xf32>
     ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 64, 1] from 512 {
     %zero = arith.constant 0.0 : f32
-    // expected-error@+1 {{ragged_products_c7: expected both sizes of the tile to fill 32 terms to as many, but 16 and 64 do not}}
+    // expected-error@+1 {{ragged_products_c7: expected all sizes of the tile to fill 32 terms to as many, but 16 and 64 do not}}
     %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
     ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
   }
@@ -488,6 +488,102 @@ ragged.kernel @k {
     // expected-error@+1 {{ragged_tiles_c7: expected `resident` sums to be one chain, of parameters and of rows that are copied by 4, of a multiple of the terms}}
     %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [1, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
     ragged.store %s, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c2: expected `largest` to be rows and columns of a thread, terms in shared memory and warps side by side that threads can have, warps and how many times as many terms of a tile that is rounded, but got 2, 1, 16, 1, 8, 3}}
+  ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 largest [2, 1, 16, 1, 8, 3] from 1024 {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c2: expected `largest`}}
+  ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 512 largest [8, 8, 16, 4, 16, 3] from 1024 rounded bf16 {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c2: expected `largest`}}
+  ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 512 largest [8, 8, 16, 4, 8, 5] from 1024 rounded bf16 {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c2: expected `largest`}}
+  ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 512 largest [8, 8, 16, 4] from 1024 rounded bf16 {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c4: expected `largest` from at least as many rows as `large`, but got 511}}
+  ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 512 largest [8, 8, 16, 4, 8, 3] from 511 rounded bf16 {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 32, 2] from 512 largest [8, 8, 64, 4, 8, 2] from 1024 rounded bf16 {
+    %zero = arith.constant 0.0 : f32
+    // expected-error@+1 {{ragged_products_c7: expected all sizes of the tile to fill 32 terms to as many, but 16 and 64 do not}}
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %zero, %r (d0) -> (d0) : memref<?x28xf32>
   }
 }
 }

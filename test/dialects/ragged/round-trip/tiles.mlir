@@ -10,7 +10,7 @@
 // CHECK: %{{.*}}:2 = ragged.products %{{.*}} () -> (0) with {{.*}} from %[[SUMS]]#0, %[[SUMS]]#1 :
 // CHECK: ragged.blocks of 10 tile 1 {
 // CHECK: ragged.fold over [28] folding [0] into %{{.*}} () -> (0) lanes 0 vectors 4 :
-// CHECK: ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 64 rounded tf32 weights {
+// CHECK: ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 64 largest [8, 8, 16, 4, 8, 3] from 512 rounded tf32 weights {
 // CHECK: ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3] {
 gpu.module @g {
   ragged.kernel @k {
@@ -50,7 +50,7 @@ gpu.module @g {
         ragged.store %2, %h (d0) -> (d0) : memref<?x28xf32>
       }
     }
-    ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 64 rounded tf32 weights {
+    ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 64 largest [8, 8, 16, 4, 8, 3] from 512 rounded tf32 weights {
       %0 = arith.constant 0.0 : f32
       %1 = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 28 columns 56 gates [28] copies [4, 4] from %0 : memref<?x28xf32>, memref<32x56xf32>, f32 -> f32
       ragged.store %1, %r (d0) -> (d0) : memref<?x28xf32>

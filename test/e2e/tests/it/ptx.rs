@@ -8,6 +8,8 @@ use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::{BatchRun, Model, Outcome, Rng, paths};
 use cohort_runtime::program::artifact::{Artifact, manifest_mark};
 
+use serde_json::json;
+
 use crate::models::{MODELS, ModelCase, model_case, to_text};
 
 /// Numbers that no tile divides.
@@ -149,6 +151,41 @@ fn the_text_computes_the_bits_of_the_simulator_in_tf32() {
 #[test]
 fn the_text_computes_the_bits_of_the_simulator_in_bf16() {
     computes_the_bits_of_the_simulator("bf16", MODELS.iter().map(model_of), false);
+}
+
+/// Tiles of 128 rows and 256 columns, of which the last ones are not full: of one product, of two at the same place whose
+/// terms go on in another one, and of more sums than the buffers have room for at once.
+#[test]
+fn the_largest_tiles_compute_the_bits_of_the_smallest() {
+    let text = "dim D, F param wx: f32[D, F] param wh: f32[F, 2 * F] param wy: f32[D, 2 * F] param wo: f32[F, D]
+        fn main(x: f32[n, D]) -> (f32[n, F], f32[n, D]) {
+          let h = tanh(x @ wx);
+          let gates = h @ wh + x @ wy;
+          let y = gates[0..n, 0..F] * sigmoid(gates[0..n, F..2 * F]);
+          (y, y @ wo)
+        }";
+    let mut rng = Rng::new(66);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let rows = |n: usize, rng: &mut Rng| -> Vec<Vec<f64>> {
+        let row = |rng: &mut Rng| (0..64).map(|_| rng.signed_unit()).collect();
+        (0..n).map(|_| row(rng)).collect()
+    };
+    let instances = [1, 61, 90].map(|n| format!("{}\n", json!({"x": rows(n, &mut rng)})));
+    let input = instances.concat();
+    let model = Model::from_text(text, &[("D", 64), ("F", 272)], &mut rng);
+    for precision in ["tf32", "bf16"] {
+        let way = ["--emit=loops", "--gpu-arch=ptx", "--precision", precision];
+        let loops = model.batch_opt(&way).expect_code(0).output;
+        assert!(loops.matches(" largest [8, ").count() >= 2, "{loops}");
+        compile(&model, precision, &artifact);
+        let expected = run(&model, &artifact, &["gpu-sim"], &input).expect_code(0);
+        with_largest_tiles(&artifact);
+        for device in ["gpu-sim", "ptx-sim"] {
+            let found = run(&model, &artifact, &[device], &input).expect_code(0);
+            assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+        }
+    }
 }
 
 /// Tensor cores that cut off: other bits, as close to the oracle as the precision is, whatever the batch.

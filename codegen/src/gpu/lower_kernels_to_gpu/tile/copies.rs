@@ -9,7 +9,7 @@
 use cohort_dialects::builder::Val;
 
 use super::super::launches::{Chain, Segment};
-use super::super::ops::{Copied, THREADS, WIDE, below, commit_copies, copy_async, divide, when};
+use super::super::ops::{Copied, WIDE, below, copy_async, divide, when};
 use super::super::site::memory;
 use super::{TileRow, Writer};
 use crate::emit::Emitter;
@@ -61,7 +61,7 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         copies
     }
 
-    /// Begins the copies of a step to a buffer; they are one group.
+    /// Begins the copies of a step to a buffer.
     pub fn begin(&self, e: &Emitter<'c>, step: Val<'c>, buffer: Val<'c>) {
         let (left, right) = self.writer.buffers(e, buffer, self.gates);
         let size = self.writer.size;
@@ -74,7 +74,6 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         for part in &self.right {
             self.copy(e, part, (words, size.depth / per_word, 1), step, right);
         }
-        commit_copies(e);
     }
 
     /// A part of a side that has so many k or words of them, in all, a step and a part.
@@ -102,11 +101,12 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
 
     /// Deals `count` parts to the threads: the number of each, and whether there is one.
     fn deal(&self, e: &Emitter<'c>, count: i64) -> Vec<(Val<'c>, Option<Val<'c>>)> {
+        let threads = self.writer.size.threads();
         (0..count)
-            .step_by(THREADS as usize)
+            .step_by(threads as usize)
             .map(|first| {
                 let part = e.add(self.writer.thread, e.int(first));
-                if first + THREADS <= count {
+                if first + threads <= count {
                     return (part, None);
                 }
                 let valid = below(e, part, e.int(count));

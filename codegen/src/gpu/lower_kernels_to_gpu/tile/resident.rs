@@ -24,10 +24,8 @@ use super::super::ops::{
 };
 use super::super::site::{Frame, memory};
 use super::copies::guarded;
-use super::{Size, Sums, TileRow, Unit, Writer, load_floats};
+use super::{STAGES, Size, Sums, TileRow, Unit, WARPS, Writer, load_floats};
 use crate::emit::{Emitter, Width};
-
-const WARPS: i64 = THREADS / WARP;
 
 /// Bytes at the beginning of the shared memory, for the word that says which panel is there.
 pub const HELD_BYTES: i64 = 16;
@@ -100,6 +98,8 @@ pub fn write<'c>(
                 rows: 1,
                 columns: 1,
                 depth: resident.terms,
+                warps: WARPS,
+                stages: STAGES,
             },
             thread,
             warp,

@@ -2,9 +2,12 @@
 
 use cohort_abi::gpu::Precision;
 
+use super::super::function::SHARED;
 use super::super::ops::{THREADS, WARP, WIDE};
 
-const WARPS: i64 = THREADS / WARP;
+/// Warps of a block, and buffers of each side, but of the largest tiles.
+pub const WARPS: i64 = THREADS / WARP;
+pub const STAGES: i64 = 2;
 
 /// Floats behind each row of the left side, and behind each k of the right side, where tensor cores
 /// multiply: the lanes of a warp then read from 32 different banks. With two k in a word they read from
@@ -46,16 +49,30 @@ pub struct Size {
     pub unit: Unit,
     pub rows: i64,
     pub columns: i64,
-    /// How many k are in shared memory at once.
+    /// How many k are in a buffer of shared memory.
     pub depth: i64,
+    /// Warps of a block.
+    pub warps: i64,
+    /// Buffers of each side: one is multiplied while the others are filled.
+    pub stages: i64,
 }
 
 impl Size {
+    /// Threads of a block.
+    pub fn threads(self) -> i64 {
+        self.warps * WARP
+    }
+
     /// The same of a block.
     pub fn block_rows(self) -> i64 {
+        self.down() * self.warp_rows()
+    }
+
+    /// Warps one below the other.
+    pub fn down(self) -> i64 {
         match self.unit {
-            Unit::Lanes => WARPS * self.rows,
-            Unit::Tensor { across, .. } => WARPS / across * self.warp_rows(),
+            Unit::Lanes => self.warps,
+            Unit::Tensor { across, .. } => self.warps / across,
         }
     }
 
@@ -85,15 +102,34 @@ impl Size {
         (gates.columns + self.block_columns() - 1) / self.block_columns()
     }
 
-    /// Bytes of shared memory: two buffers of each side, and later in their place the sums that are dealt
+    /// Bytes of shared memory: buffers of each side, and later in their place the sums that are dealt
     /// anew.
     pub fn shared_bytes(self, gates: Gates) -> i64 {
-        let buffers = 2 * (self.left_bytes() + self.right_bytes(gates.most));
         let sums = match self.deals_anew(gates) {
-            true => gates.all * self.block_rows() * self.sums_stride() * 4,
+            true => self.sums_bytes(gates) / self.parts(gates),
             false => 0,
         };
-        buffers.max(sums)
+        self.buffers_bytes(gates).max(sums)
+    }
+
+    fn buffers_bytes(self, gates: Gates) -> i64 {
+        self.stages * (self.left_bytes() + self.right_bytes(gates.most))
+    }
+
+    /// Bytes of all sums of a block as they are dealt anew.
+    fn sums_bytes(self, gates: Gates) -> i64 {
+        gates.all * self.block_rows() * self.sums_stride() * 4
+    }
+
+    /// In how many parts of each warp's rows sums are dealt anew: one where all of them are no more than a block may
+    /// have without asking, else as many as let them take no more than the buffers.
+    pub fn parts(self, gates: Gates) -> i64 {
+        let room = self.buffers_bytes(gates).max(SHARED);
+        let mut parts = 1;
+        while self.sums_bytes(gates) / parts > room && self.rows % (2 * parts) == 0 {
+            parts *= 2;
+        }
+        parts
     }
 
     /// Whether threads get other columns than those of their sums, four neighbours each.

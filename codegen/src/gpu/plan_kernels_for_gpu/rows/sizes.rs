@@ -4,8 +4,8 @@ use cohort_abi::gpu::Precision;
 use cohort_passes::kernel::rows::layout::round_up;
 
 use super::plan::Tile;
-use crate::gpu::lower_kernels_to_gpu::function::SHARED;
-use crate::gpu::lower_kernels_to_gpu::tile::{Gates, Size, Unit};
+use crate::gpu::lower_kernels_to_gpu::function::{MOST_SHARED, SHARED};
+use crate::gpu::lower_kernels_to_gpu::tile::{Gates, STAGES, Size, Unit, WARPS};
 
 /// How many k are in shared memory at once. With few rows there is little to compute while the next
 /// ones are on their way, so more of them are sent for at once.
@@ -13,6 +13,10 @@ const DEPTH: i64 = 16;
 const SMALL_DEPTH: i64 = 32;
 /// The same where elements are copied one by one: each takes registers for its address.
 const NARROW_DEPTH: i64 = 8;
+
+/// Columns of a thread in the largest tiles, of all gates, and their depths and buffers, the best first.
+const LARGEST_COLUMNS: i64 = 16;
+const BUFFERS: [(i64, i64); 4] = [(32, 3), (16, 4), (16, 3), (16, 2)];
 
 /// Streaming multiprocessors that a launch should fill before it takes larger tiles.
 const PROCESSORS: i64 = 128;
@@ -51,16 +55,36 @@ fn is_wide(tile: &Tile<'_>) -> bool {
         && gates.all(|gate| gate.offset % 4 == 0)
 }
 
-/// The sizes of a tile, and the number of rows from which on the large one is used. Both pad k alike.
-pub fn sizes(tile: &Tile<'_>, precision: Precision, is_rounded: bool) -> (Size, Size, i64) {
+/// The sizes of a tile. All of them pad k alike.
+pub struct Sizes {
+    pub small: Size,
+    /// With the number of rows from which on it is used.
+    pub large: (Size, i64),
+    /// The same, where there is one.
+    pub largest: Option<(Size, i64)>,
+}
+
+/// Chooses the sizes of a tile.
+pub fn sizes(tile: &Tile<'_>, precision: Precision, is_rounded: bool) -> Sizes {
     let gates = tile.gates() as i64;
     let (small, large) = match precision {
         Precision::F32 => of_lanes(tile, gates),
         _ => of_tensor_cores(tile, gates, (precision, is_rounded)),
     };
-    let blocks = PROCESSORS / large.column_blocks(gates_of(tile));
-    let from = (blocks * large.block_rows() / tile.matrix_rows()).max(1);
-    (small, large, from)
+    let largest = match precision {
+        Precision::F32 => None,
+        _ => largest(tile, small, large),
+    };
+    // So many rows that each processor has a tile.
+    let from = |size: Size| {
+        let blocks = PROCESSORS / size.column_blocks(gates_of(tile));
+        (blocks * size.block_rows() / tile.matrix_rows()).max(1)
+    };
+    Sizes {
+        small,
+        large: (large, from(large)),
+        largest: largest.map(|size| (size, from(size).max(from(large)))),
+    }
 }
 
 fn of_lanes(tile: &Tile<'_>, gates: i64) -> (Size, Size) {
@@ -77,6 +101,8 @@ fn of_lanes(tile: &Tile<'_>, gates: i64) -> (Size, Size) {
         rows,
         columns,
         depth: if wide { DEPTH } else { NARROW_DEPTH },
+        warps: WARPS,
+        stages: STAGES,
     };
     let small = Size {
         rows: 2,
@@ -107,12 +133,14 @@ fn of_tensor_cores(
             _ => 2,
         },
         depth: DEPTH,
+        warps: WARPS,
+        stages: STAGES,
     };
     let small = Size {
         unit: unit(4),
         rows: 2,
         columns: 2,
-        depth: DEPTH,
+        ..large
     };
     let deep = |size: Size| Size {
         depth: SMALL_DEPTH,
@@ -123,4 +151,42 @@ fn of_tensor_cores(
         return (deep(small), deep(large));
     }
     (small, large)
+}
+
+/// A tile of 128 rows and 256 columns in all, or as near as its gates come, of which a thread has 128 sums: it moves the
+/// fewest bytes for what it multiplies that registers let it. Buffers are as deep and as many as all cards have room
+/// for. There is none where the large size is as good: where the tile has fewer columns, or copies elements one by one.
+fn largest(tile: &Tile<'_>, small: Size, large: Size) -> Option<Size> {
+    let Unit::Tensor {
+        precision,
+        is_rounded,
+        ..
+    } = large.unit
+    else {
+        return None;
+    };
+    let gates = gates_of(tile);
+    let columns = LARGEST_COLUMNS / gates.all / 2 * 2;
+    let candidates = BUFFERS.into_iter().map(|(depth, stages)| Size {
+        unit: Unit::Tensor {
+            precision,
+            across: 4,
+            is_rounded,
+        },
+        rows: 8,
+        columns,
+        depth,
+        warps: 8,
+        stages,
+    });
+    let pads_alike = |size: &Size| {
+        let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
+        segments.all(|s| round_up(s.k, size.depth) == round_up(s.k, small.depth))
+    };
+    let mut candidates = candidates.filter(|size| {
+        pads_alike(size) && size.shared_bytes(gates) <= MOST_SHARED
+    });
+    let size = candidates.next()?;
+    let is_worth_it = is_wide(tile) && columns > 0 && size.block_columns() <= gates.columns;
+    is_worth_it.then_some(size)
 }

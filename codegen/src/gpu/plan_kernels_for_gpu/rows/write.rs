@@ -64,13 +64,19 @@ pub fn tiles<'c>(
     writer.body(&e.within(block));
     let context = e.b.context();
     let numbers = |values: &[i64]| DenseI64ArrayAttribute::new(context, values).into();
-    let (small, large, from) = sizes(tile, precision, is_rounded);
+    let number = |value: i64| IntegerAttribute::new(e.i64, value).into();
+    let sizes = sizes(tile, precision, is_rounded);
+    let (large, from) = sizes.large;
     let mut attributes = vec![
         (keys::OVER, numbers(&tile.domain)),
-        (keys::SMALL, numbers(&size(small))),
+        (keys::SMALL, numbers(&size(sizes.small))),
         (keys::LARGE, numbers(&size(large))),
-        (keys::FROM, IntegerAttribute::new(e.i64, from).into()),
+        (keys::FROM, number(from)),
     ];
+    if let Some((largest, above)) = sizes.largest {
+        let all = [&size(largest)[..], &[largest.warps, largest.stages]].concat();
+        attributes.extend([(keys::LARGEST, numbers(&all)), (keys::ABOVE, number(above))]);
+    }
     if precision != Precision::F32 {
         attributes.push((keys::ROUNDED, precision::attribute(context, precision)));
     }
