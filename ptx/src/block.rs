@@ -113,7 +113,10 @@ impl Run<'_> {
             at,
             threads: (0..threads).map(|_| Thread::new()).collect(),
             registers,
-            shared: vec![poison; self.function.shared_bytes as usize + dynamic_shared_bytes as usize],
+            shared: vec![
+                poison;
+                self.function.shared_bytes as usize + dynamic_shared_bytes as usize
+            ],
             view: self.launch.is_together.then(View::default),
             is_turned: at.0.wrapping_add(at.1) % 2 == 1,
             rounds: 0,

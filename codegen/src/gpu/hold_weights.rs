@@ -106,7 +106,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     }
     let tiles: Vec<&Tile<'c>> = tiles.iter().map(|tile| &**tile).collect();
     let Some(resident) = size(&tiles) else {
-        let reason = format!("a block has {MOST_SHARED} bytes of shared memory, which do not hold them");
+        let reason =
+            format!("a block has {MOST_SHARED} bytes of shared memory, which do not hold them");
         kernels.iter().for_each(|kernel| tell(*kernel, &reason));
         return Ok(());
     };

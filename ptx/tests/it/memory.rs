@@ -31,7 +31,8 @@ fn words_are_loaded_and_stored() {
 
 #[test]
 fn a_launch_gives_shared_memory_behind_what_is_declared() {
-    let body = "mov.b32 %r1, 7; st.shared.b32 [given+12], %r1; mov.b64 %rd2, given; mov.b64 %rd3, s;
+    let body =
+        "mov.b32 %r1, 7; st.shared.b32 [given+12], %r1; mov.b64 %rd2, given; mov.b64 %rd3, s;
         sub.s64 %rd4, %rd2, %rd3; st.global.b64 [%rd1], %rd4; ld.shared.b32 %r2, [s+1036];
         st.global.b32 [%rd1+8], %r2; ret;";
     let case = |bytes| {

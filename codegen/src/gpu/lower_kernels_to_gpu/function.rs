@@ -2,8 +2,7 @@
 
 use crate::math::EXPANDABLE;
 use cohort_abi::gpu::{
-    GpuFunction, GpuLaunch, MOST_SHARED_BYTES, Precision, STATIC_SHARED_BYTES,
-    dynamic_shared_bytes,
+    GpuFunction, GpuLaunch, MOST_SHARED_BYTES, Precision, STATIC_SHARED_BYTES, dynamic_shared_bytes,
 };
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,

@@ -32,7 +32,8 @@ impl Gather {
     pub fn new() -> Gather {
         let module = load(CODE.as_bytes()).ok();
         Gather {
-            kernel: module.and_then(|module| Some((module, function(module, SYMBOL, 0).ok()?.handle))),
+            kernel: module
+                .and_then(|module| Some((module, function(module, SYMBOL, 0).ok()?.handle))),
             table: Pinned::default(),
             table_block: (0, 0),
             pieces: Pinned::default(),

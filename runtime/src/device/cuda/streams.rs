@@ -45,11 +45,7 @@ impl Streams {
     /// # Safety
     ///
     /// As for [`crate::device::Device::run`]; the functions are those of the queue's numbers.
-    pub unsafe fn launch(
-        &self,
-        queue: &Queue,
-        functions: &[Function],
-    ) -> Result<(), DriverError> {
+    pub unsafe fn launch(&self, queue: &Queue, functions: &[Function]) -> Result<(), DriverError> {
         for wave in queue.waves() {
             let streams = wave.len().min(STREAMS);
             self.fork(streams)?;

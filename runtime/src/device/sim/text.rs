@@ -39,9 +39,11 @@ impl Text {
             None => Err(Problem::NoCode(format!(
                 "its PTX has no function `{symbol}`"
             ))),
-            Some(found) if found > shared_bytes - dynamic_shared_bytes(shared_bytes) => Err(Problem::NoCode(format!(
-                "`{symbol}` has {found} bytes of shared memory in the PTX, and {shared_bytes} are promised"
-            ))),
+            Some(found) if found > shared_bytes - dynamic_shared_bytes(shared_bytes) => {
+                Err(Problem::NoCode(format!(
+                    "`{symbol}` has {found} bytes of shared memory in the PTX, and {shared_bytes} are promised"
+                )))
+            }
             Some(_) => Ok(()),
         }
     }

@@ -184,8 +184,8 @@ impl<'c> Writer<'_, '_, 'c> {
                 site.run(e, &self.tile.body);
             };
             let is_row = (!is_whole).then(|| below(e, of_space, self.total));
-            let is_column = (columns % size.block_columns() != 0)
-                .then(|| below(e, of_tile, e.int(columns)));
+            let is_column =
+                (columns % size.block_columns() != 0).then(|| below(e, of_tile, e.int(columns)));
             let is_there = match (is_row, is_column) {
                 (Some(row), Some(column)) => Some(both(e, row, column)),
                 (row, column) => row.or(column),

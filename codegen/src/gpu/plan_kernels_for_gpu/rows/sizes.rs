@@ -183,9 +183,8 @@ fn largest(tile: &Tile<'_>, small: Size, large: Size) -> Option<Size> {
         let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
         segments.all(|s| round_up(s.k, size.depth) == round_up(s.k, small.depth))
     };
-    let mut candidates = candidates.filter(|size| {
-        pads_alike(size) && size.shared_bytes(gates) <= MOST_SHARED
-    });
+    let mut candidates =
+        candidates.filter(|size| pads_alike(size) && size.shared_bytes(gates) <= MOST_SHARED);
     let size = candidates.next()?;
     let is_worth_it = is_wide(tile) && columns > 0 && size.block_columns() <= gates.columns;
     is_worth_it.then_some(size)
