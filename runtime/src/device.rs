@@ -65,6 +65,8 @@ pub struct Options {
     pub graphs: bool,
     /// Whether each call is timed; they run one after another then.
     pub times: bool,
+    /// Whether a batch is recorded while the one before it is computed.
+    pub overlap: bool,
     /// How tensor cores add, where PTX is interpreted.
     pub tensor_cores: TensorCores,
 }
@@ -74,6 +76,7 @@ impl Default for Options {
         Options {
             graphs: true,
             times: false,
+            overlap: true,
             tensor_cores: TensorCores::default(),
         }
     }
@@ -125,6 +128,11 @@ pub struct Work {
 pub trait Device {
     /// For messages: `NVIDIA H200 (cuda:0)`.
     fn name(&self) -> &str;
+
+    /// Another one of the same device, which works at the same time as this one and whose functions have the same numbers.
+    /// These constants, which nobody writes any more, lie there at the addresses that it gives. Nothing where there is
+    /// no other.
+    fn beside(&mut self, constants: &[Piece]) -> Result<Option<Beside>, Problem>;
 
     /// Bytes that may be allocated at present.
     fn free_memory(&mut self) -> Result<u64, Problem>;
@@ -216,6 +224,9 @@ pub trait Device {
     /// Sets what [`Device::work`] tells to zero.
     fn clear_work(&mut self);
 }
+
+/// A device beside another one, and where constants of that one are.
+pub type Beside = (Box<dyn Device>, Vec<u64>);
 
 /// A piece of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -194,17 +194,24 @@ impl Executor {
 
     /// Another one, of one thread, to be dropped before parameters are replaced. Rows of parameters it has of
     /// its own, and packed constants where that is not too much: two cores that read the same ones from the
-    /// third cache take them from each other.
+    /// third cache take them from each other. Where kernels run on a device, its kernels do so beside them.
     pub fn beside(
-        &self,
+        &mut self,
         program: &Program,
         scheduler: Box<dyn Scheduler>,
         cached: &[u32],
     ) -> Result<Executor, Error> {
+        let manifest = program.manifest();
+        let runner = match &mut self.device {
+            Some(runner) => Some(runner.beside(manifest)?.ok_or_else(|| {
+                Error::Unsupported("batches beside each other on this device".to_owned())
+            })?),
+            None => None,
+        };
         let arena = self.arena.with_sources()?;
         let constants = self.parameters.constants();
         let constants = match constants.bytes() {
-            0..=MOST_COPIED => Some(constants.copy()?),
+            0..=MOST_COPIED if runner.is_none() => Some(constants.copy()?),
             _ => None,
         };
         let source_rows = self.source_rows.clone();
@@ -213,7 +220,12 @@ impl Executor {
             threads: 1,
             ..self.settings
         };
-        Executor::of(program, own, settings, scheduler, cached, false)
+        let is_on_device = runner.is_some();
+        let mut executor = Executor::of(program, own, settings, scheduler, cached, is_on_device)?;
+        if let Some(runner) = runner {
+            executor.move_to(runner, manifest);
+        }
+        Ok(executor)
     }
 
     fn of(

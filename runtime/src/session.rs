@@ -64,6 +64,8 @@ pub struct Session {
     /// much of it, and whether so long that it is worth dividing.
     is_quick: bool,
     is_long: bool,
+    /// Whether batches had no room beside each other on a device.
+    is_short_of_memory: bool,
 }
 
 /// Of a device's memory, what may be kept at most: the rest is for batches.
@@ -111,9 +113,9 @@ impl Session {
         };
         let waits = program.manifest().waits() || config.gradients;
         // Each lane keeps calls of its own.
-        let lanes = match config.gradients || config.threads < 2 || device.is_some() {
+        let lanes = match config.gradients {
             true => 1,
-            false => config.threads as u64 + 1,
+            false => config.most_lanes(device.is_some()),
         };
         let most_cached = most_cached(program.manifest(), keep_memory / lanes);
         let executor = Executor::new(
@@ -142,7 +144,7 @@ impl Session {
         }
         let reuse = match waits {
             true => None,
-            false => lane::reuse(&program, &config, &fiber),
+            false => lane::reuse(&program, &config, &fiber, executor.is_on_device()),
         };
         // On a device rows are in no cache of the processor, and a launch takes long to begin.
         let enough = match config.may_end_early && !config.gradients && !executor.is_on_device() {
@@ -160,6 +162,7 @@ impl Session {
             most_cached,
             is_quick: false,
             is_long: false,
+            is_short_of_memory: false,
         })
     }
 
@@ -422,8 +425,8 @@ impl Session {
             Some(_) if engines > 1 => (chunk, config.batch_memory),
             Some(_) => (usize::MAX, u64::MAX),
             None => (
-                match config.threads {
-                    0 | 1 => count.saturating_mul(GROUP.div_ceil(count)),
+                match config.side_by_side(self.lane.executor.is_on_device()) {
+                    1 => count.saturating_mul(GROUP.div_ceil(count)),
                     // So that they can be run side by side.
                     _ => count,
                 },

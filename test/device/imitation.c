@@ -22,6 +22,7 @@
 #define _GNU_SOURCE
 #include "kernels.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,16 @@ static long launches, to_device, to_host, forks, made, alive, most_alive, graph_
 static long pageable, early, cooperative, given_back, kept_again;
 static size_t most_taken;
 static int dead;
+// One call at a time: batches may be recorded on several threads.
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static void leave(const int *guarded) {
+    (void)guarded;
+    pthread_mutex_unlock(&lock);
+}
+#define GUARD \
+    pthread_mutex_lock(&lock); \
+    int guarded __attribute__((cleanup(leave), unused)) = 0
+
 static size_t used;
 static FILE *trace, *order;
 
@@ -109,18 +120,21 @@ static void copy_up_to(long end) {
 static void copy_all(void) { copy_up_to(copies_begun); }
 
 int cuDriverGetVersion(int *version) {
+    GUARD;
     long told = 12090;
     option("version", &told);
     *version = (int)told;
     return OK;
 }
-int cuInit(unsigned flags) { return flags ? INVALID : option("none", NULL) ? NO_DEVICE : OK; }
-int cuDeviceGet(int *device, int number) { *device = number; return number ? INVALID : OK; }
+int cuInit(unsigned flags) { GUARD; return flags ? INVALID : option("none", NULL) ? NO_DEVICE : OK; }
+int cuDeviceGet(int *device, int number) { GUARD; *device = number; return number ? INVALID : OK; }
 int cuDeviceGetName(char *name, int length, int device) {
+    GUARD;
     snprintf(name, (size_t)length, "Imitation");
     return device ? INVALID : OK;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    GUARD;
     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR: it is an sm_90. MEMORY_POOLS_SUPPORTED,
     // MULTIPROCESSOR_COUNT, COOPERATIVE_LAUNCH.
     long processors = 0;
@@ -133,13 +147,15 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return device ? INVALID : OK;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
+    GUARD;
     *context = &used;
     return device ? INVALID : OK;
 }
-int cuDevicePrimaryCtxRelease_v2(int device) { return device ? INVALID : OK; }
-int cuCtxSetCurrent(void *context) { return context ? OK : INVALID; }
+int cuDevicePrimaryCtxRelease_v2(int device) { GUARD; return device ? INVALID : OK; }
+int cuCtxSetCurrent(void *context) { GUARD; return context ? OK : INVALID; }
 static void give_back_what_is_kept(void);
 int cuCtxSynchronize(void) {
+    GUARD;
     ALIVE();
     copy_all();
     give_back_what_is_kept();
@@ -147,12 +163,14 @@ int cuCtxSynchronize(void) {
 }
 
 int cuModuleLoadData(void **module, const char *image) {
+    GUARD;
     if (strncmp(image, "\x7f" "ELF", 4) == 0) return NO_BINARY;
     if (option("nojit", NULL)) return NO_COMPILER;
     if (option("badptx", NULL)) return BAD_PTX;
     return strstr(image, ".entry") ? ((*module = strdup(image)) ? OK : OUT_OF_MEMORY) : INVALID;
 }
 int cuModuleLoadDataEx(void **module, const char *image, unsigned count, const int *options, void **values) {
+    GUARD;
     // CU_JIT_INFO_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER, and behind each its _SIZE_BYTES.
     const char *texts[] = {"ptxas info : 0 bytes gmem\n", "ptxas input, line 9; fatal : no such thing\n"};
     int status = cuModuleLoadData(module, image);
@@ -165,8 +183,9 @@ int cuModuleLoadDataEx(void **module, const char *image, unsigned count, const i
     }
     return status;
 }
-int cuModuleUnload(void *module) { free(module); return OK; }
+int cuModuleUnload(void *module) { GUARD; free(module); return OK; }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
+    GUARD;
     // The place of its name in the text tells which one it is.
     char pattern[512];
     snprintf(pattern, sizeof pattern, ".entry %s(", name);
@@ -176,13 +195,15 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
 }
 
 int cuStreamCreate(Stream **stream, unsigned flags) {
+    GUARD;
     *stream = calloc(1, sizeof **stream);
     (*stream)->number = streams++;
     return flags == 1 && streams <= MOST_STREAMS ? OK : INVALID;
 }
-int cuStreamDestroy_v2(void *stream) { free(stream); return OK; }
-int cuStreamSynchronize(void *stream) { return stream ? cuCtxSynchronize() : INVALID; }
+int cuStreamDestroy_v2(void *stream) { GUARD; free(stream); return OK; }
+int cuStreamSynchronize(void *stream) { GUARD; return stream ? cuCtxSynchronize() : INVALID; }
 int cuStreamWaitEvent(Stream *stream, const Event *event, unsigned flags) {
+    GUARD;
     ALIVE();
     forks++;
     if (!stream || !event || flags) return INVALID;
@@ -192,22 +213,26 @@ int cuStreamWaitEvent(Stream *stream, const Event *event, unsigned flags) {
     return OK;
 }
 int cuEventCreate(Event **event, unsigned flags) {
+    GUARD;
     *event = calloc(1, sizeof **event);
     return flags & ~2u ? INVALID : OK;
 }
-int cuEventDestroy_v2(void *event) { free(event); return OK; }
+int cuEventDestroy_v2(void *event) { GUARD; free(event); return OK; }
 int cuEventRecord(Event *event, const Stream *stream) {
+    GUARD;
     ALIVE();
     if (!event || !stream) return INVALID;
     *event = (Event){stream->before, copies_begun};
     return OK;
 }
 int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+    GUARD;
     ALIVE();
     *milliseconds = 0.5f;
     return start && end ? OK : INVALID;
 }
 int cuEventElapsedTime_v2(float *milliseconds, void *start, void *end) {
+    GUARD;
     return cuEventElapsedTime(milliseconds, start, end);
 }
 
@@ -229,6 +254,7 @@ static void give_back(uint64_t threshold) {
 static void give_back_what_is_kept(void) { give_back(kept.threshold); }
 
 int cuMemGetInfo_v2(size_t *available, size_t *total) {
+    GUARD;
     ALIVE();
     *total = capacity();
     *available = *total - used - kept.all;
@@ -255,8 +281,9 @@ static int allocate(uint64_t *address, size_t bytes) {
     next += length;
     return OK;
 }
-int cuMemAlloc_v2(uint64_t *address, size_t bytes) { return allocate(address, bytes); }
+int cuMemAlloc_v2(uint64_t *address, size_t bytes) { GUARD; return allocate(address, bytes); }
 int cuMemFree_v2(uint64_t address) {
+    GUARD;
     size_t *bytes = (size_t *)(address - 256);
     if (!*bytes) return INVALID;
     used -= *bytes;
@@ -264,28 +291,33 @@ int cuMemFree_v2(uint64_t address) {
     return OK;
 }
 int cuMemPoolCreate(void **pool, const int *properties) {
+    GUARD;
     // Pinned memory of a device, for this process.
     if (properties[0] != 1 || properties[1] != 0 || properties[2] != 1 || properties[3] != 0) return INVALID;
     *pool = malloc(1);
     return option("nopools", NULL) ? NOT_SUPPORTED : OK;
 }
 int cuMemPoolSetAttribute(void *pool, int attribute, const uint64_t *value) {
+    GUARD;
     // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD.
     if (!pool || attribute != 4) return INVALID;
     kept.threshold = *value;
     return OK;
 }
 int cuMemPoolTrimTo(void *pool, size_t bytes) {
+    GUARD;
     give_back(bytes);
     return pool ? OK : INVALID;
 }
 int cuMemPoolDestroy(void *pool) {
+    GUARD;
     kept.all = 0;
     kept.count = 0;
     free(pool);
     return OK;
 }
 int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
+    GUARD;
     if (option("badpools", NULL)) return NOT_SUPPORTED;
     if (!pool || !stream) return INVALID;
     // A block that is kept serves for what is no larger, as a whole.
@@ -299,6 +331,7 @@ int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *s
     return allocate(address, bytes);
 }
 int cuMemFreeAsync(uint64_t address, void *stream) {
+    GUARD;
     size_t bytes = *(size_t *)(address - 256);
     int status = stream ? cuMemFree_v2(address) : INVALID;
     if (status || kept.count == MOST_KEPT) return status;
@@ -319,6 +352,7 @@ static int is_pinned(const void *address, size_t bytes) {
     return 0;
 }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+    GUARD;
     int at = 0;
     while (at < MOST_PINNED && pinned[at].address) at++;
     if (flags || at == MOST_PINNED) return INVALID;
@@ -327,6 +361,7 @@ int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     return *address ? OK : OUT_OF_MEMORY;
 }
 int cuMemFreeHost(void *address) {
+    GUARD;
     int at = 0;
     while (at < MOST_PINNED && pinned[at].address != address) at++;
     if (at == MOST_PINNED) return INVALID;
@@ -339,6 +374,7 @@ int cuMemFreeHost(void *address) {
     return OK;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, const Stream *stream) {
+    GUARD;
     ALIVE();
     if (!stream) return INVALID;
     to_device++;
@@ -353,6 +389,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, const Stre
     return OK;
 }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, const Stream *stream) {
+    GUARD;
     ALIVE();
     if (!stream) return INVALID;
     to_host++;
@@ -363,6 +400,7 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, const Stream *st
     return OK;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+    GUARD;
     ALIVE();
     copy_all();
     memcpy((void *)to, (void *)from, bytes);
@@ -370,6 +408,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)
 }
 
 int cuEventSynchronize(const Event *event) {
+    GUARD;
     ALIVE();
     if (!event) return INVALID;
     copy_up_to(event->copies);
@@ -398,6 +437,7 @@ static unsigned shared_of(const char *function) {
     return USUAL_SHARED;
 }
 int cuFuncSetAttribute(const char *function, int attribute, int value) {
+    GUARD;
     ALIVE();
     long most = MOST_SHARED;
     option("shared", &most);
@@ -457,6 +497,7 @@ static int run(const Launch *launch, Stream *stream, long before, int together) 
 
 int cuLaunchKernel(const char *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty,
                    unsigned tz, unsigned shared, Stream *stream, void **arguments, void **extra) {
+    GUARD;
     Launch launch;
     ALIVE();
     int status = read_launch(&launch, function, x, y, z, threads, ty, tz, shared, arguments, extra);
@@ -465,11 +506,13 @@ int cuLaunchKernel(const char *function, unsigned x, unsigned y, unsigned z, uns
 
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const char *function, int threads,
                                                 size_t shared) {
+    GUARD;
     *blocks = 2;
     return function && threads > 0 && shared <= shared_of(function) ? OK : INVALID;
 }
 int cuLaunchCooperativeKernel(const char *function, unsigned x, unsigned y, unsigned z, unsigned threads,
                               unsigned ty, unsigned tz, unsigned shared, Stream *stream, void **arguments) {
+    GUARD;
     long processors = 0;
     option("cooperative", &processors);
     if (!processors) return NOT_SUPPORTED;
@@ -502,6 +545,7 @@ typedef struct {
 } Parameters;
 
 int cuGraphCreate(Graph **graph, unsigned flags) {
+    GUARD;
     ALIVE();
     if (option("nographs", NULL)) return NOT_SUPPORTED;
     *graph = calloc(1, sizeof **graph);
@@ -529,6 +573,7 @@ static int add(Node **added, Graph *graph, Node *const *behind, size_t count) {
     return OK;
 }
 int cuGraphAddEmptyNode(Node **node, Graph *graph, Node *const *behind, size_t count) {
+    GUARD;
     return add(node, graph, behind, count);
 }
 static int read_parameters(Launch *launch, const Parameters *given) {
@@ -538,6 +583,7 @@ static int read_parameters(Launch *launch, const Parameters *given) {
 }
 int cuGraphAddKernelNode_v2(Node **node, Graph *graph, Node *const *behind, size_t count,
                             const Parameters *given) {
+    GUARD;
     int status = add(node, graph, behind, count);
     if (status) return status;
     (*node)->is_launch = 1;
@@ -546,6 +592,7 @@ int cuGraphAddKernelNode_v2(Node **node, Graph *graph, Node *const *behind, size
     return read_parameters(&(*node)->launch, given);
 }
 int cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned long long flags) {
+    GUARD;
     ALIVE();
     Executable *new = calloc(1, sizeof *new);
     new->graph = graph;
@@ -562,6 +609,7 @@ int cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned 
     return flags ? INVALID : OK;
 }
 int cuGraphExecKernelNodeSetParams_v2(Executable *executable, const Node *node, const Parameters *given) {
+    GUARD;
     ALIVE();
     int at = 0;
     for (Node *other = executable->graph->first; other; other = other->next) {
@@ -574,6 +622,7 @@ int cuGraphExecKernelNodeSetParams_v2(Executable *executable, const Node *node, 
     return INVALID;
 }
 int cuGraphLaunch(const Executable *executable, Stream *stream) {
+    GUARD;
     ALIVE();
     if (!stream) return INVALID;
     graph_launches++;
@@ -585,12 +634,14 @@ int cuGraphLaunch(const Executable *executable, Stream *stream) {
     return OK;
 }
 int cuGraphExecDestroy(Executable *executable) {
+    GUARD;
     free(executable->launches);
     free(executable->before);
     free(executable);
     return OK;
 }
 int cuGraphDestroy(Graph *graph) {
+    GUARD;
     for (Node *node = graph->first, *next; node; node = next) {
         next = node->next;
         free(node);
@@ -613,8 +664,9 @@ static const char *say(int error) {
     default: return "invalid argument";
     }
 }
-int cuGetErrorString(int error, const char **text) { *text = say(error); return OK; }
+int cuGetErrorString(int error, const char **text) { GUARD; *text = say(error); return OK; }
 int cuGetErrorName(int error, const char **text) {
+    GUARD;
     *text = error == NO_DEVICE         ? "CUDA_ERROR_NO_DEVICE"
             : error == LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
             : error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"

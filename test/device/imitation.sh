@@ -12,6 +12,8 @@ runner=${CARGO_TARGET_DIR:-$PWD/target}/runner/release/batch-run
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 kernels=
+# One batch at a time, so that two runs do the same in the same order; where it is empty, two are.
+alone=(--without overlap)
 passed=0
 failed=0
 
@@ -36,7 +38,7 @@ run() {
         COHORT_IMITATION_TRACE=$folder/trace COHORT_IMITATION_ORDER=$folder/order \
         COHORT_IMITATION_KERNELS=$kernels \
         "$runner" "$folder/model.cohort" --device cuda --weights "$example/weights.safetensors" --quiet \
-        --input "${input:-$example/input.jsonl}" --output "$folder/output" "$@" 2> "$folder/stderr"
+        --input "${input:-$example/input.jsonl}" --output "$folder/output" "${alone[@]}" "$@" 2> "$folder/stderr"
     code=$?
 }
 
@@ -162,6 +164,25 @@ each_way_computes_the_same() {
     run cooperative=7 --batch 10 --device-times
     cmp "$folder/expected" "$folder/output"
     (($(counted 'cooperative launches') == 0)) || echo 'a cooperative launch is timed by calls'
+    prepare treelstm
+}
+
+# A batch is recorded while the one before it is computed: two have streams and rows of their own beside the first.
+batches_overlap() {
+    local way alone=() input=$folder/many.jsonl
+    prepare_kernels treelstm
+    cat "$example/input.jsonl" "$example/input.jsonl" > "$input"
+    simulate
+    for way in '' nographs cooperative=1 cooperative=7; do
+        run "$way" --batch 8 --benchmark-repetitions 2
+        ((code == 0)) || cat "$folder/stderr"
+        cmp "$folder/expected" "$folder/output" || echo "with '$way'"
+        (($(counted streams) == 12 && $(counted left) == 0)) || cat "$folder/log"
+    done
+    # One that dies leaves what is finished in the order of the input.
+    run dies=9 --batch 8
+    ((code != 0)) || echo 'it did not die'
+    cmp -n "$(stat -c %s "$folder/output")" "$folder/expected" "$folder/output"
     prepare treelstm
 }
 
@@ -417,6 +438,7 @@ check 'a flush makes few copies' copies_are_few
 check 'decisions come back in one copy a flush' decisions_are_one_copy
 check 'all copies are of pinned memory' all_copies_are_pinned
 check 'on each way the simulator'"'"'s bits are computed' each_way_computes_the_same
+check 'a batch is recorded while another is computed' batches_overlap
 check 'large inputs go in pieces' large_inputs_go_in_pieces
 check 'pools keep their memory' pools_keep_their_memory
 check 'calls of one depth go to several streams' streams_are_used

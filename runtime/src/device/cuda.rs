@@ -13,13 +13,14 @@ mod pinned;
 mod streams;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use cohort_abi::gpu::{GpuFlush, GpuFunction};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
 
 use super::queue::Queue;
-use super::{Device, Options, Piece, Problem, Work};
+use super::{Beside, Device, Options, Piece, Problem, Work};
 use crate::error::Error;
 use crate::memory::SLACK;
 use crate::program::artifact::DeviceCode;
@@ -35,15 +36,25 @@ use streams::Streams;
 /// Of what is uploaded, as much as is sent at once.
 const PIECE_BYTES: usize = 4 << 20;
 
+/// A module on a card, which all have that work with it beside each other.
+struct Loaded {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    module: sys::CUmodule,
+}
+
+// SAFETY: the driver's handles of a device, its context and a module are for any thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above, and nothing is written there.
+unsafe impl Sync for Loaded {}
+
 /// A graphics card.
 pub struct Cuda {
     name: String,
-    device: sys::CUdevice,
-    context: sys::CUcontext,
+    loaded: Arc<Loaded>,
     options: Options,
     streams: Streams,
     clock: Clock,
-    module: sys::CUmodule,
     functions: Vec<Function>,
     /// What runs a whole flush, where the card can.
     flush: Option<Cooperative>,
@@ -87,18 +98,25 @@ impl Cuda {
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(problem)?;
         // SAFETY: the context was just retained.
         unsafe { result::ctx::set_current(context) }.map_err(problem)?;
-        let module = load_first(codes)?;
+        let loaded = Arc::new(Loaded {
+            device,
+            context,
+            module: load_first(codes)?,
+        });
+        Cuda::with(loaded, name, options)
+    }
+
+    /// With streams and memory of its own, for the thread whose context is the module's.
+    fn with(loaded: Arc<Loaded>, name: String, options: Options) -> Result<Cuda, Problem> {
         let streams = Streams::new().map_err(problem)?;
         Ok(Cuda {
             name,
-            device,
-            context,
             options,
             clock: Clock::default(),
-            module,
             functions: Vec::new(),
             flush: None,
-            memory: Memory::new(device, streams.first()),
+            memory: Memory::new(loaded.device, streams.first()),
+            loaded,
             streams,
             staging: Staging::new().map_err(problem)?,
             gather: Gather::new(),
@@ -110,7 +128,7 @@ impl Cuda {
     /// Makes the device that of this thread.
     fn enter(&self) -> Result<(), Problem> {
         // SAFETY: the context is retained as long as this lives.
-        unsafe { result::ctx::set_current(self.context) }.map_err(problem)
+        unsafe { result::ctx::set_current(self.loaded.context) }.map_err(problem)
     }
 
     fn wait(&mut self) -> Result<(), Problem> {
@@ -122,6 +140,17 @@ impl Cuda {
 impl Device for Cuda {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn beside(&mut self, constants: &[Piece]) -> Result<Option<Beside>, Problem> {
+        self.enter()?;
+        // The constants are there before another stream reads them.
+        self.wait()?;
+        let mut beside = Cuda::with(self.loaded.clone(), self.name.clone(), self.options)?;
+        beside.functions.clone_from(&self.functions);
+        beside.flush = self.flush;
+        let addresses = constants.iter().map(|piece| piece.address);
+        Ok(Some((Box::new(beside), addresses.collect())))
     }
 
     fn free_memory(&mut self) -> Result<u64, Problem> {
@@ -153,7 +182,7 @@ impl Device for Cuda {
 
     fn function(&mut self, wanted: &GpuFunction) -> Result<usize, Problem> {
         self.enter()?;
-        let found = function(self.module, &wanted.symbol, wanted.shared_bytes)?;
+        let found = function(self.loaded.module, &wanted.symbol, wanted.shared_bytes)?;
         self.functions.push(found);
         Ok(self.functions.len() - 1)
     }
@@ -217,7 +246,7 @@ impl Device for Cuda {
     fn prepare_flush(&mut self, flush: &GpuFlush) -> Result<Option<u32>, Problem> {
         self.enter()?;
         if !self.options.times {
-            self.flush = Cooperative::new(self.device, self.module, flush)?;
+            self.flush = Cooperative::new(self.loaded.device, self.loaded.module, flush)?;
         }
         Ok(self.flush.as_ref().map(|flush| flush.blocks))
     }
@@ -305,11 +334,21 @@ impl Drop for Cuda {
             self.graphs.destroy();
             self.gather.destroy();
             self.memory.destroy(self.streams.first());
-            let _ = result::module::unload(self.module);
             self.staging.destroy();
             self.clock.destroy();
             self.streams.destroy();
-            let _ = result::primary_ctx::release(self.device);
+        }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: nobody works with the module any more, and the context was retained for it.
+        unsafe {
+            if result::ctx::set_current(self.context).is_ok() {
+                let _ = result::module::unload(self.module);
+                let _ = result::primary_ctx::release(self.device);
+            }
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Memory of a device, within a limit.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::{Device, Problem};
 
 /// Blocks are multiples of it.
@@ -16,38 +19,79 @@ pub struct Block {
 /// lists and the scratch; those grow by half, so that their contents are seldom moved.
 #[derive(Debug)]
 pub struct MemoryPool {
-    limit: u64,
+    account: Arc<Account>,
+    /// Of what is in use, what this pool has.
     used: u64,
-    most_used: u64,
+}
+
+/// What pools have together.
+#[derive(Debug)]
+struct Account {
+    limit: u64,
+    used: AtomicU64,
+    most_used: AtomicU64,
 }
 
 impl MemoryPool {
     pub fn new(limit: u64) -> MemoryPool {
-        MemoryPool {
+        let account = Account {
             limit,
+            used: AtomicU64::new(0),
+            most_used: AtomicU64::new(0),
+        };
+        MemoryPool {
+            account: Arc::new(account),
             used: 0,
-            most_used: 0,
         }
     }
 
-    /// The most that was in use at a time.
+    /// Another one, within the same limit.
+    pub fn beside(&self) -> MemoryPool {
+        MemoryPool {
+            account: self.account.clone(),
+            used: 0,
+        }
+    }
+
+    /// Whether so many times as much as is in use would be within the limit.
+    pub fn has_room_for(&self, times: u64) -> bool {
+        let used = self.account.used.load(Ordering::Relaxed);
+        used.saturating_mul(times) <= self.account.limit
+    }
+
+    /// The most that was in use at a time, of all pools together.
     pub fn most_used(&self) -> u64 {
-        self.most_used
+        self.account.most_used.load(Ordering::Relaxed)
     }
 
     pub fn take(&mut self, device: &mut dyn Device, bytes: u64) -> Result<Block, Problem> {
-        let room = self.limit.saturating_sub(self.used);
-        let too_much = Problem::OutOfMemory { bytes, room };
-        let Some(bytes) = bytes.max(1).checked_next_multiple_of(GRANULE) else {
-            return Err(too_much);
+        let account = &self.account;
+        let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
+        let with = |used: u64| {
+            let after = used.checked_add(rounded?)?;
+            (after <= account.limit).then_some(after)
         };
-        if bytes > room {
-            return Err(too_much);
+        let used = &account.used;
+        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+        let (Ok(before), Some(rounded)) = (taken, rounded) else {
+            let room = account.limit.saturating_sub(used.load(Ordering::Relaxed));
+            return Err(Problem::OutOfMemory { bytes, room });
+        };
+        match device.allocate(rounded) {
+            Ok(address) => {
+                self.used += rounded;
+                let most = &account.most_used;
+                most.fetch_max(before + rounded, Ordering::Relaxed);
+                Ok(Block {
+                    address,
+                    bytes: rounded,
+                })
+            }
+            Err(problem) => {
+                used.fetch_sub(rounded, Ordering::Relaxed);
+                Err(problem)
+            }
         }
-        let address = device.allocate(bytes)?;
-        self.used += bytes;
-        self.most_used = self.most_used.max(self.used);
-        Ok(Block { address, bytes })
     }
 
     /// # Safety
@@ -58,6 +102,7 @@ impl MemoryPool {
             // SAFETY: the caller's promise.
             unsafe { device.free(block.address) };
             self.used -= block.bytes;
+            self.account.used.fetch_sub(block.bytes, Ordering::Relaxed);
         }
     }
 
@@ -90,5 +135,12 @@ impl MemoryPool {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for MemoryPool {
+    /// The device gives its memory back when it is dropped.
+    fn drop(&mut self) {
+        self.account.used.fetch_sub(self.used, Ordering::Relaxed);
     }
 }

@@ -29,6 +29,9 @@ use row_pools::RowPools;
 
 /// Of the memory that is free on a device, what may be used unless the user says otherwise.
 const SHARE: (u64, u64) = (9, 10);
+/// So many times what a batch has in use is to be free for others beside it: two more as large, and each has another
+/// copy of its rows while these grow.
+const ROOM_BESIDE: u64 = 6;
 /// Blocks in the first dim of a grid, and in the second.
 const MOST_BLOCKS: (u64, u32) = ((1 << 31) - 1, 65_535);
 
@@ -38,6 +41,8 @@ pub struct Runner {
     pool: MemoryPool,
     /// By number; `None` for what is never recorded.
     kernels: Vec<Option<Kernel>>,
+    /// The constants of all of them.
+    constants: Vec<Piece>,
     row_pools: RowPools,
     index: Block,
     scratch: Block,
@@ -52,6 +57,7 @@ pub struct Runner {
     steps: u64,
 }
 
+#[derive(Clone)]
 struct Kernel {
     gpu: GpuKernel,
     unit: Unit,
@@ -126,6 +132,7 @@ impl Runner {
             device,
             pool,
             kernels: Vec::new(),
+            constants: Vec::new(),
             row_pools: RowPools::new(manifest),
             index: Block::default(),
             scratch: Block::default(),
@@ -156,6 +163,52 @@ impl Runner {
             });
         }
         Ok(runner)
+    }
+
+    /// Whether there is memory for batches beside those of this one, as far as it knows by the batches it had.
+    pub fn has_room_beside(&self) -> bool {
+        self.index.bytes > 0 && self.pool.has_room_for(ROOM_BESIDE)
+    }
+
+    /// Another one on the same device, for batches beside those of this one; nothing where the device has no other.
+    pub fn beside(&mut self, manifest: &Manifest) -> Result<Option<Runner>, Error> {
+        let beside = self.device.beside(&self.constants);
+        let Some((device, addresses)) = beside.map_err(|problem| self.error(problem))? else {
+            return Ok(None);
+        };
+        let of_pieces = self.constants.iter().zip(&addresses);
+        let constants: Vec<Piece> = of_pieces
+            .map(|(piece, address)| Piece {
+                address: *address,
+                ..*piece
+            })
+            .collect();
+        let moved = |address: &u64| {
+            let mut pieces = self.constants.iter().zip(&addresses);
+            let found = pieces.find(|(piece, _)| piece.address == *address);
+            found.map_or(*address, |(_, moved)| *moved)
+        };
+        let kernels = self.kernels.iter().map(|kernel| {
+            kernel.as_ref().map(|kernel| Kernel {
+                constants: kernel.constants.iter().map(moved).collect(),
+                ..kernel.clone()
+            })
+        });
+        Ok(Some(Runner {
+            kernels: kernels.collect(),
+            device,
+            pool: self.pool.beside(),
+            constants,
+            row_pools: RowPools::new(manifest),
+            index: Block::default(),
+            scratch: Block::default(),
+            blocks: Blocks::default(),
+            first_lists: Vec::new(),
+            queue: Queue::default(),
+            persistent: self.persistent.clone(),
+            schedule: Schedule::default(),
+            steps: 0,
+        }))
     }
 
     /// The lowest of the kernels' products.

@@ -23,7 +23,7 @@ pub struct Schedule {
 }
 
 /// What runs a device's flushes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Persistent {
     /// Blocks that are on the device together.
     blocks: u32,

@@ -23,7 +23,7 @@ use cohort_abi::gpu::{
 };
 
 use super::queue::{Launch, Queue};
-use super::{Device, Piece, Problem, TensorCores, Work};
+use super::{Beside, Device, Piece, Problem, TensorCores, Work};
 use crate::memory::{AlignedBuffer, SLACK};
 use crate::program::artifact::DeviceCode;
 use crate::program::code::{CompiledCode, Program};
@@ -96,6 +96,7 @@ enum Kernels {
     Text(Text),
 }
 
+#[derive(Clone)]
 struct Function {
     symbol: String,
     /// None where text is interpreted.
@@ -245,6 +246,36 @@ impl Sim {
 impl Device for Sim {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn beside(&mut self, constants: &[Piece]) -> Result<Option<Beside>, Problem> {
+        // Mishaps are counted of one device.
+        if self.faults != Faults::default() {
+            return Ok(None);
+        }
+        let kernels = match &self.kernels {
+            Kernels::Compiled(code, _) => Kernels::Compiled(code.clone(), Threads::default()),
+            Kernels::Text(text) => Kernels::Text(text.clone()),
+        };
+        let mut beside = Sim {
+            functions: self.functions.clone(),
+            flush: self.flush.clone(),
+            together: self.together,
+            is_timed: self.is_timed,
+            ..Sim::with(self.name, kernels, self.faults)
+        };
+        let mut addresses = Vec::with_capacity(constants.len());
+        for piece in constants {
+            self.check(piece.address, piece.bytes)?;
+            let to = beside.allocate(piece.bytes)?;
+            // SAFETY: both ranges are of that many bytes, one of each device.
+            unsafe {
+                let from = piece.address as *const u8;
+                std::ptr::copy_nonoverlapping(from, to as *mut u8, piece.bytes as usize);
+            }
+            addresses.push(to);
+        }
+        Ok(Some((Box::new(beside), addresses)))
     }
 
     fn free_memory(&mut self) -> Result<u64, Problem> {

@@ -110,6 +110,11 @@ impl Executor {
         self.device.is_some()
     }
 
+    /// Whether batches may run beside those of this one: on a device, where it has memory for them.
+    pub fn has_room_beside(&self) -> bool {
+        (self.device.as_ref()).is_none_or(|runner| runner.has_room_beside())
+    }
+
     /// What the device did since the last [`Executor::clear_launches`].
     pub fn device_stats(&self) -> Option<DeviceStats> {
         let runner = self.device.as_ref()?;

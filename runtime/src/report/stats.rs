@@ -73,7 +73,7 @@ pub struct DeviceStats {
     /// What the factors of products were rounded to at most; `f32` is not at all.
     pub precision: Precision,
     /// By the device's own clock: from a flush's first copy to the device to the end of its last
-    /// launch, over all flushes.
+    /// launch, over all flushes. Of flushes at the same time each counts.
     pub seconds: f64,
     /// Of these, until the first launch began: copies to the device. Only where calls are timed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,6 +93,28 @@ pub struct DeviceStats {
     pub graphs: GraphStats,
 }
 
+impl DeviceStats {
+    /// With what another one of the same device did at the same time.
+    #[must_use]
+    pub fn join(self, other: DeviceStats) -> DeviceStats {
+        let list_seconds = match (self.list_seconds, other.list_seconds) {
+            (Some(one), Some(two)) => Some(one + two),
+            (one, two) => one.or(two),
+        };
+        DeviceStats {
+            seconds: self.seconds + other.seconds,
+            list_seconds,
+            fetch_seconds: self.fetch_seconds + other.fetch_seconds,
+            peak_memory_bytes: self.peak_memory_bytes.max(other.peak_memory_bytes),
+            launches: self.launches + other.launches,
+            steps: self.steps + other.steps,
+            copies: self.copies.join(other.copies),
+            graphs: self.graphs.join(other.graphs),
+            ..self
+        }
+    }
+}
+
 /// Copies between host and device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copies {
@@ -107,6 +129,17 @@ pub struct Copies {
 }
 
 impl Copies {
+    /// With others.
+    #[must_use]
+    pub fn join(self, other: Copies) -> Copies {
+        Copies {
+            to_device: self.to_device + other.to_device,
+            bytes_to_device: self.bytes_to_device + other.bytes_to_device,
+            to_host: self.to_host + other.to_host,
+            bytes_to_host: self.bytes_to_host + other.bytes_to_host,
+        }
+    }
+
     /// Counts a copy to the device.
     pub fn sent(&mut self, bytes: usize) {
         self.to_device += 1;
@@ -129,6 +162,18 @@ pub struct GraphStats {
     pub replayed: u64,
     /// and of their launches those that had other rows, arguments or functions than the time before.
     pub changed_launches: u64,
+}
+
+impl GraphStats {
+    /// With others.
+    #[must_use]
+    pub fn join(self, other: GraphStats) -> GraphStats {
+        GraphStats {
+            made: self.made + other.made,
+            replayed: self.replayed + other.replayed,
+            changed_launches: self.changed_launches + other.changed_launches,
+        }
+    }
 }
 
 /// What one kernel did in the whole run.

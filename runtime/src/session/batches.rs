@@ -42,6 +42,8 @@ pub(super) struct Rules<'a> {
     /// When a batch has enough, though it might have more.
     pub enough: Enough,
     pub result_slots: usize,
+    /// Whether an instance that has no memory beside other batches is given back, to run without them.
+    pub returns: bool,
 }
 
 impl<'a> Rules<'a> {
@@ -60,6 +62,7 @@ impl<'a> Rules<'a> {
             memory: config.batch_memory / lanes as u64,
             enough: enough.clone(),
             result_slots: slot_count(&program.manifest.result),
+            returns: false,
         }
     }
 }
@@ -197,6 +200,11 @@ impl Lane {
                     self.batch.buckets.clear();
                     if !is_given_up {
                         continue;
+                    }
+                    if rules.returns && !is_over {
+                        // Its inputs are to be put elsewhere.
+                        chunk.has_begun = false;
+                        return Err(error);
                     }
                     let error = match error {
                         Error::Late => self.describe(rules, &Stop::LATE, 0),

@@ -6,6 +6,10 @@
 //! this thread reads the next ones meanwhile and writes the results, in the order in which they are done;
 //! a sink puts them in the order of the input. Otherwise one lane runs a batch with all threads.
 //!
+//! Where kernels run on a device there are two lanes, each with rows, lists and a queue of its own there: while the device
+//! computes a batch, and its lane waits, the other lane records the next one. The first batch of all runs alone and shows
+//! whether there is memory for others beside it; where they lack it all the same, batches run one after another from then on.
+//!
 //! What is recorded of a batch follows from its instances alone, and which lane runs it shows in no result.
 
 use std::collections::VecDeque;
@@ -154,7 +158,7 @@ impl Session {
         let mut queue = Queue::new(source);
         loop {
             let begin = Instant::now();
-            if !queue.fetch(true) {
+            if queue.waiting.is_empty() && !queue.fetch(true) {
                 return queue.end();
             }
             self.lane.executor.spent(Span::Read, begin);
@@ -163,10 +167,11 @@ impl Session {
                 false => self.most_lanes(),
             };
             while queue.waiting.len() < most && queue.fetch(false) {}
-            if self.is_long {
+            // A device computes a larger batch in about the same time.
+            if self.is_long && !self.lane.executor.is_on_device() {
                 queue.divide(most);
             }
-            let lanes = match 2 * queue.waiting.len() > most {
+            let lanes = match most > 1 && 2 * queue.waiting.len() > most {
                 true => self.make_lanes(queue.waiting.len().min(most)),
                 false => 0,
             };
@@ -206,7 +211,8 @@ impl Session {
     ) -> Result<(), Error> {
         let begin = Instant::now();
         let mut beside = std::mem::take(&mut self.beside);
-        let rules = Rules::new(&self.program, &self.config, lanes, &self.enough);
+        let mut rules = Rules::new(&self.program, &self.config, lanes, &self.enough);
+        rules.returns = self.lane.executor.is_on_device();
         let shared: Vec<Mutex<&mut Lane>> = beside[..lanes].iter_mut().map(Mutex::new).collect();
         let (mut times, mut longest) = (Times::default(), Duration::ZERO);
         let result = thread::scope(|scope| {
@@ -233,19 +239,26 @@ impl Session {
                 hands,
                 computed,
                 failed: None,
+                returned: Vec::new(),
                 times: &mut times,
                 longest: &mut longest,
             };
-            desk.run(queue, told)
+            desk.run(queue, told)?;
+            Ok(desk.returned)
         });
         drop(shared);
-        if result.is_ok() {
+        let returned = result?;
+        self.is_short_of_memory |= !returned.is_empty();
+        returned
+            .into_iter()
+            .for_each(|chunk| queue.waiting.push_front(chunk));
+        if !self.is_short_of_memory {
             self.beside = beside;
         }
         // One that was divided is as long as its parts.
         self.took(2 * longest);
         told.times.add(&times.within(begin.elapsed()));
-        result
+        Ok(())
     }
 
     /// What the next chunks may be like.
@@ -253,16 +266,19 @@ impl Session {
         (self.is_quick, self.is_long) = (took < QUICK, took > LONG);
     }
 
-    /// How many lanes there may be: one, where somebody watches what is done in which order.
+    /// How many lanes there may be: one, where they lack memory, or where somebody watches what is done
+    /// in which order.
     pub(super) fn most_lanes(&mut self) -> usize {
-        let is_watched = self.lane.executor.is_watched() || self.lane.recorder.tracer().is_some();
-        if is_watched || self.lane.executor.is_on_device() || self.config.batch == Batch::Unbatched
-        {
+        let executor = &self.lane.executor;
+        let is_watched = executor.is_watched() || self.lane.recorder.tracer().is_some();
+        let is_short_of_memory = self.is_short_of_memory || !executor.has_room_beside();
+        if is_watched || is_short_of_memory || self.config.batch == Batch::Unbatched {
             return 1;
         }
-        let bytes = self.lane.executor.arena().fixed_bytes().max(1);
+        let side_by_side = self.config.side_by_side(executor.is_on_device());
+        let bytes = executor.arena().fixed_bytes().max(1);
         let lanes = usize::try_from(MOST_FIXED_BYTES / bytes).unwrap_or(usize::MAX);
-        lanes.min(self.config.threads).max(1)
+        lanes.min(side_by_side).max(1)
     }
 
     /// Makes lanes until there are that many, or no memory for more; gives how many there are.
@@ -324,6 +340,8 @@ struct Desk<'r, 'l, 'a> {
     computed: Receiver<Computed<'a>>,
     /// What ends the run, once the lanes are done with what they have.
     failed: Option<Error>,
+    /// Chunks for which there was no memory beside others; no other one begins then.
+    returned: Vec<Chunk<'a>>,
     times: &'r mut Times,
     /// Of all chunks.
     longest: &'r mut Duration,
@@ -333,6 +351,7 @@ impl<'a> Desk<'_, '_, 'a> {
     fn run(&mut self, queue: &mut Queue<'a, '_>, told: &mut Told<'_, '_>) -> Result<(), Error> {
         loop {
             while self.failed.is_none()
+                && self.returned.is_empty()
                 && self.may_begin(told)
                 && let Some(lane) = self.idle.last().copied()
                 && let Some(chunk) = queue.take()
@@ -343,7 +362,7 @@ impl<'a> Desk<'_, '_, 'a> {
             if self.idle.len() == self.hands.len() {
                 return self.failed.take().map_or(Ok(()), Err);
             }
-            if self.failed.is_none() && self.idle.is_empty() {
+            if self.failed.is_none() && self.returned.is_empty() && self.idle.is_empty() {
                 queue.read_ahead();
             }
             let patience = match self.idle.is_empty() || queue.is_at_end() {
@@ -380,6 +399,14 @@ impl<'a> Desk<'_, '_, 'a> {
             mut chunk,
             result,
         } = computed;
+        if let Err(error) = &result
+            && self.rules.returns
+            && error.is_of_batch()
+        {
+            self.idle.push(lane);
+            self.returned.push(chunk);
+            return Ok(());
+        }
         let written = result.and_then(|()| {
             lock(&self.lanes[lane]).write(self.rules, &mut chunk, told.sink, told.stats)
         });

@@ -79,6 +79,26 @@ pub struct Config {
 }
 
 impl Config {
+    /// Batches that may run side by side: one for each thread, and on a device two, of which one is recorded while the
+    /// other is computed. Not where somebody has so much time and no more: they wait for each other there.
+    pub(super) fn side_by_side(&self, is_on_device: bool) -> usize {
+        let options = self.device_options;
+        let overlaps = options.overlap && !options.times && self.limits.max_time.is_none();
+        match is_on_device {
+            true if overlaps && !self.gradients => 2,
+            true => 1,
+            false => self.threads.max(1),
+        }
+    }
+
+    /// Lanes that there may be: those side by side, and the one that runs batches one after another.
+    pub(super) fn most_lanes(&self, is_on_device: bool) -> u64 {
+        match self.side_by_side(is_on_device) {
+            1 => 1,
+            lanes => lanes as u64 + 1,
+        }
+    }
+
     /// Instances of a batch, as far as they are limited.
     pub(super) fn batch_count(&self) -> usize {
         match self.batch {

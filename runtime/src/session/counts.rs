@@ -8,8 +8,8 @@ use crate::backward::Backward;
 use crate::call_cache::call_bytes;
 use crate::engine::Engine;
 use crate::report::stats::{
-    BatchStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats, StrandStats,
-    Times, peak_memory_bytes,
+    BatchStats, DeviceStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats,
+    StrandStats, Times, peak_memory_bytes,
 };
 use crate::schedule::Policy;
 use crate::threads::strands::ENOUGH;
@@ -209,7 +209,8 @@ impl Session {
         if stats.kernel_launches > 0 {
             stats.mean_rows_per_launch = stats.rows as f64 / stats.kernel_launches as f64;
         }
-        stats.device = self.lane.executor.device_stats();
+        let devices = self.lanes().filter_map(|lane| lane.executor.device_stats());
+        stats.device = devices.reduce(DeviceStats::join);
         stats.peak_memory_bytes = peak_memory_bytes();
         stats.wall_seconds = begin.elapsed().as_secs_f64();
     }

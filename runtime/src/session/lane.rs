@@ -64,7 +64,7 @@ impl Lane {
 
     /// Another one of the same program, which reads the same packed constants: until weights are replaced.
     pub fn beside(
-        &self,
+        &mut self,
         program: &Program,
         config: &Config,
         (scheduler, grouping): (Box<dyn Scheduler>, Grouping),
@@ -74,7 +74,9 @@ impl Lane {
         let fiber = Fiber::new(config.limits.stack_bytes())?;
         let recorder = recorder(program, config, grouping, most_cached, &fiber);
         let engine = self.engine.as_ref().map(|_| engine(program, config));
-        let reuse = (self.reuse.as_ref()).and_then(|_| reuse(program, config, &fiber));
+        let is_on_device = executor.is_on_device();
+        let reuse =
+            (self.reuse.as_ref()).and_then(|_| reuse(program, config, &fiber, is_on_device));
         Ok(Lane::new(recorder, fiber, executor, engine, reuse))
     }
 
@@ -127,13 +129,17 @@ pub(super) fn recorder(
 }
 
 /// What keeps schedules, where that is wanted and they follow from structures.
-pub(super) fn reuse(program: &Program, config: &Config, fiber: &Fiber) -> Option<Reuse> {
+pub(super) fn reuse(
+    program: &Program,
+    config: &Config,
+    fiber: &Fiber,
+    is_on_device: bool,
+) -> Option<Reuse> {
     if config.schedule_memory == 0 || config.batch == Batch::Unbatched {
         return None;
     }
     let grouping = Grouping::ByDepth { share: false };
     let scout = recorder(program, config, grouping, &[], fiber);
-    let lanes = config.threads as u64 + u64::from(config.threads > 1);
-    let bytes = config.schedule_memory / lanes.max(1);
+    let bytes = config.schedule_memory / config.most_lanes(is_on_device);
     Reuse::new(program.entry, program.manifest(), scout, bytes)
 }

@@ -97,6 +97,9 @@ impl Composition {
         if config.device == DeviceKind::Cuda {
             config.device_options.graphs &= rng.bool();
         }
+        if config.device != DeviceKind::Cpu {
+            config.device_options.overlap &= rng.bool();
+        }
         Composition {
             config,
             order,
@@ -158,6 +161,9 @@ impl fmt::Display for Composition {
         }
         if !self.config.ragged_storage {
             write!(f, ", --without ragged-storage")?;
+        }
+        if !self.config.device_options.overlap {
+            write!(f, ", --without overlap")?;
         }
         if !self.config.device_options.graphs {
             write!(f, ", --no-graphs")?;

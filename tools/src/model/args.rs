@@ -450,6 +450,7 @@ impl ModelArguments {
             device_options: device::Options {
                 graphs: !self.no_graphs,
                 times: self.device_times,
+                overlap: !without.overlap,
                 tensor_cores: match self.tensor_cores {
                     None | Some(TensorCores::Nearest) => device::TensorCores::Nearest,
                     Some(TensorCores::Ampere) => device::TensorCores::Ampere,

@@ -1,10 +1,14 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-pub const TECHNIQUES: [(&str, &str); 6] = [
+pub const TECHNIQUES: [(&str, &str); 7] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",
+    ),
+    (
+        OVERLAP,
+        "a batch is recorded when a device is done with the one before it",
     ),
     (
         REMAPPING,
@@ -29,6 +33,7 @@ pub const TECHNIQUES: [(&str, &str); 6] = [
 ];
 
 const GATHER_FUSION: &str = "gather-fusion";
+const OVERLAP: &str = "overlap";
 const REMAPPING: &str = "remapping";
 const RAGGED_STORAGE: &str = "ragged-storage";
 const SCHEDULE_REUSE: &str = "schedule-reuse";
@@ -42,6 +47,8 @@ pub struct Without {
     pub passes: Vec<String>,
     /// Whether rows are copied together before a kernel reads them.
     pub gather_fusion: bool,
+    /// Whether batches run on a device one after another.
+    pub overlap: bool,
     /// Whether every call gets memory for as many rows as the longest of its launch.
     pub ragged_storage: bool,
     /// Whether calls are neither divided nor put in another order.
@@ -62,6 +69,7 @@ impl Without {
         Without {
             passes: names.iter().filter(is_pass).cloned().collect(),
             gather_fusion: has(GATHER_FUSION),
+            overlap: has(OVERLAP),
             ragged_storage: has(RAGGED_STORAGE),
             remapping: has(REMAPPING),
             schedule_reuse: has(SCHEDULE_REUSE),
@@ -92,6 +100,7 @@ mod tests {
             Without {
                 passes: vec!["hoist-operators".to_owned()],
                 gather_fusion: false,
+                overlap: false,
                 ragged_storage: false,
                 remapping: false,
                 schedule_reuse: false,

@@ -11,6 +11,7 @@ use super::graphs::pointers_to;
 use crate::device::Problem;
 
 /// The function that runs flushes.
+#[derive(Clone, Copy)]
 pub struct Cooperative {
     function: Function,
     threads: u32,

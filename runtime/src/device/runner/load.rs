@@ -3,7 +3,7 @@
 use cohort_abi::manifest::{Constant, Manifest};
 
 use super::{Kernel, Runner};
-use crate::device::Problem;
+use crate::device::{Piece, Problem};
 use crate::error::Error;
 use crate::program::pack::pack_constant;
 
@@ -80,6 +80,10 @@ impl Runner {
         // SAFETY: the block was taken for these bytes; the zeros behind the constant are theirs.
         let uploaded = unsafe { self.device.upload(block.address, bytes) };
         uploaded.map_err(|problem| self.error(problem))?;
+        self.constants.push(Piece {
+            address: block.address,
+            bytes: bytes.len() as u64,
+        });
         Ok(block.address)
     }
 }

@@ -2,6 +2,7 @@
 //! card, the compiler's way down to PTX, is run as well.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohort_abi::gpu::dynamic_shared_bytes;
 use cohort_ptx::{Launch, Memory, Module, Region};
@@ -13,8 +14,9 @@ use crate::memory::SLACK;
 use crate::program::artifact::{DeviceCode, DeviceFormat};
 
 /// A module that was read; a program without kernels has none.
+#[derive(Clone)]
 pub struct Text {
-    module: Option<Module>,
+    module: Option<Arc<Module>>,
     tensor_cores: TensorCores,
 }
 
@@ -25,7 +27,7 @@ impl Text {
         let code = all.find(|code| code.format == DeviceFormat::Ptx);
         let module = code.map(read).transpose().map_err(Problem::NoCode)?;
         Ok(Text {
-            module,
+            module: module.map(Arc::new),
             tensor_cores,
         })
     }

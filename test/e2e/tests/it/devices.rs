@@ -7,7 +7,7 @@ use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::tools::run;
 use cohort_e2e::{BatchRun, Model, Outcome, Rng};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::models::{MODELS, model_case, to_text};
 
@@ -99,6 +99,87 @@ fn a_flush_of_several_steps_is_one_launch() {
         assert_eq!(found, expected, "{name}, {precision}");
         assert_eq!(launches(&stats), launches(&plain), "{name}");
     }
+}
+
+/// Two batches are on a device at a time: in the order of the input, with the bits and launches of one after another, and
+/// where there is memory for one of them only, that one.
+#[test]
+fn a_batch_is_recorded_while_another_is_computed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("stats.json");
+    for name in ["treelstm", "encoder", "dagrnn"] {
+        let case = model_case(name);
+        let mut rng = Rng::new(68);
+        let model = case.with_sizes([28, 13, 33, 5], &mut rng);
+        let mut input = to_text(&case.instances(&model, 40, &mut rng));
+        input.insert_str(0, "{\"id\": \"first\", \"no\": 1}\n");
+        input.push_str("{\"id\": \"last\"\n");
+        let run = |way: &[&str]| {
+            let call = model
+                .batch_run()
+                .args(&["--device", "gpu-sim", "--batch", "3"]);
+            let outcome = call.args(way).arg("--stats").arg(&path).run(&input);
+            let outcome = outcome.expect_code(1);
+            let text = std::fs::read_to_string(&path).expect("statistics");
+            let stats: Json = serde_json::from_str(&text).expect("statistics are JSON");
+            (outcome.lines(), stats)
+        };
+        let (expected, alone) = run(&["--without", "overlap"]);
+        assert_eq!(expected.len(), 42, "{name}");
+        let most = |stats: &Json| {
+            let device = &stats["device"];
+            device["peak_memory_bytes"].as_u64().expect("a number")
+        };
+        let (found, beside) = run(&[]);
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(beside["flushes"], alone["flushes"], "{name}");
+        // Rows of a second batch, at least.
+        assert!(most(&beside) > most(&alone), "{name}: {beside}");
+        let limit = (most(&alone) + most(&alone) / 4).to_string();
+        let (found, short) = run(&["--device-memory", &limit]);
+        assert_eq!(found, expected, "{name}");
+        assert!(most(&short) <= most(&alone) * 5 / 4, "{name}: {short}");
+        for way in [&["--benchmark-repetitions", "3"][..], &["--device-times"]] {
+            assert_eq!(run(way).0, expected, "{name}, {way:?}");
+        }
+    }
+}
+
+/// Small instances, then such as have no room on a device beside each other: each has it alone.
+#[test]
+fn what_has_no_room_beside_another_batch_runs_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("stats.json");
+    let text = "dim D param w: f32[D, D] fn main(x: f32[n, D]) -> f32[n, D] { tanh(x @ w) }";
+    let model = Model::from_text(text, &[("D", 4)], &mut Rng::new(69));
+    let instance = |rows: usize| {
+        let row = |row: usize| json!([row, 1, 0.5, -1]);
+        format!("{}\n", json!({"x": (0..rows).map(row).collect::<Vec<_>>()}))
+    };
+    let lengths = [[1; 3], [4000, 3999, 1], [4000, 3998, 4000]].concat();
+    let input: String = lengths.into_iter().map(instance).collect();
+    let run = |way: &[&str]| {
+        let call = model
+            .batch_run()
+            .args(&["--device", "gpu-sim", "--batch", "1"]);
+        let outcome = call
+            .args(way)
+            .arg("--stats")
+            .arg(&path)
+            .run(&input)
+            .expect_code(0);
+        let text = std::fs::read_to_string(&path).expect("statistics");
+        let stats: Json = serde_json::from_str(&text).expect("statistics are JSON");
+        let peak = stats["device"]["peak_memory_bytes"].as_u64();
+        (outcome.lines(), peak.expect("a number"))
+    };
+    let (expected, alone) = run(&["--without", "overlap"]);
+    let (found, beside) = run(&[]);
+    assert_eq!(found, expected);
+    assert!(beside > alone * 3 / 2, "{beside} and {alone}");
+    let (found, short) = run(&["--device-memory", &(alone * 5 / 4).to_string()]);
+    assert_eq!(found, expected);
+    assert!(short <= alone * 5 / 4, "{short} and {alone}");
 }
 
 /// Weights of a recursion and of a loop that stay in shared memory for a flush: the bits are those of weights that are read

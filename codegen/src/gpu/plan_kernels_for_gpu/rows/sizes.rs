@@ -16,7 +16,7 @@ const NARROW_DEPTH: i64 = 8;
 
 /// Columns of a thread in the largest tiles, of all gates, and their depths and buffers, the best first.
 const LARGEST_COLUMNS: i64 = 16;
-const BUFFERS: [(i64, i64); 4] = [(32, 3), (16, 4), (16, 3), (16, 2)];
+const BUFFERS: [(i64, i64); 5] = [(32, 3), (16, 4), (16, 3), (32, 2), (16, 2)];
 
 /// Streaming multiprocessors that a launch should fill before it takes larger tiles.
 const PROCESSORS: i64 = 128;
