@@ -91,10 +91,13 @@ def run_ours(options, folder, batch, *arguments, output=os.devnull):
 
 
 def measure_ours(options, folder, batch):
-    """The program's figures: with graphs, without, and each call timed."""
+    """The program's figures: as it runs; with one batch at a time, whose times on the card are its own, with graphs and
+    without; and with each call timed."""
     passes = ("--benchmark-repetitions", options.passes)
-    stats = run_ours(options, folder, batch, *passes)
-    plain = run_ours(options, folder, batch, *passes, "--no-graphs")
+    alone = ("--without", "overlap")
+    beside = run_ours(options, folder, batch, *passes)
+    stats = run_ours(options, folder, batch, *passes, *alone)
+    plain = run_ours(options, folder, batch, *passes, *alone, "--no-graphs")
     timed = run_ours(options, folder, batch, *passes, "--device-times")
 
     def seconds(stats, *parts):
@@ -103,7 +106,8 @@ def measure_ours(options, folder, batch):
     both = ("record_seconds", "execute_seconds")
     return {
         "instances": stats["instances"],
-        "seconds": seconds(stats, *both),
+        "seconds": seconds(beside, *both),
+        "alone_seconds": seconds(stats, *both),
         "plain_seconds": seconds(plain, *both),
         "record_seconds": seconds(stats, "record_seconds"),
         "schedule_seconds": stats["schedule_seconds"],
@@ -244,7 +248,7 @@ def ceiling_table(rows, ceilings):
 
 def loss_table(rows, ceilings):
     """Where the time of a pass goes, in milliseconds."""
-    heads = ["model", "size", "batch", "end to end", "recording", "scheduling", "on card", "kernels"]
+    heads = ["model", "size", "batch", "end to end", "one at a time", "recording", "scheduling", "on card", "kernels"]
     heads += ["copies", "results", "between", "gathers", "launches", "no graphs", "graphs", "changed"]
     slower = 1 / ceilings["gather_bytes"] - 1 / ceilings["copy_bytes"]
     lines = []
@@ -256,7 +260,7 @@ def loss_table(rows, ceilings):
         kernels = sum(kernel["seconds"] for kernel in ours["kernels"])
         lists = timed.get("list_seconds") or 0.0
         between = max(0.0, ours["device_seconds"] - kernels - lists)
-        seconds = [ours["seconds"], ours["record_seconds"], ours["schedule_seconds"]]
+        seconds = [ours["seconds"], ours["alone_seconds"], ours["record_seconds"], ours["schedule_seconds"]]
         seconds += [ours["device_seconds"], kernels, lists, device["fetch_seconds"], between]
         seconds.append(max(0.0, slower * ours["bytes"]))
         line = [row["model"], row["size"], row["batch"], *(number(s * 1e3) for s in seconds)]
@@ -300,8 +304,9 @@ def report(figures):
         "## Against the card's ceilings\n\nOperations of products and the least bytes, over the time on "
         "the card; `in kernels`, over the time in kernels alone.\n\n"
         f"{ceiling_table(rows, ceilings)}\n"
-        "## What is lost\n\nMilliseconds of a pass over all instances. `kernels` is their sum one after "
-        "another; `copies` are those of inputs and lists to the card, `results` those of decisions and "
+        "## What is lost\n\nMilliseconds of a pass over all instances. `one at a time` and what follows is of batches "
+        "that are recorded when the card is done with the one before (`--without overlap`). `kernels` is their "
+        "sum one after another; `copies` are those of inputs and lists to the card, `results` those of decisions and "
         "results back; `between` is the rest of the time on the card, lost to launches; `gathers` is what "
         "reading and writing all rows from anywhere would cost over copying them in order, at most.\n\n"
         f"{loss_table(rows, ceilings)}"

@@ -157,7 +157,8 @@ fn the_text_computes_the_bits_of_the_simulator_in_bf16() {
 /// terms go on in another one, and of more sums than the buffers have room for at once.
 #[test]
 fn the_largest_tiles_compute_the_bits_of_the_smallest() {
-    let text = "dim D, F param wx: f32[D, F] param ha: f32[F, F] param hb: f32[F, F] param xa: f32[D, F]
+    let text =
+        "dim D, F param wx: f32[D, F] param ha: f32[F, F] param hb: f32[F, F] param xa: f32[D, F]
         param xb: f32[D, F] param wo: f32[F, D]
         fn main(x: f32[n, D]) -> (f32[n, F], f32[n, D]) {
           let h = tanh(x @ wx);
