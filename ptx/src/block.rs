@@ -98,6 +98,10 @@ impl Run<'_> {
             poison,
             ..
         } = *self.launch;
+        let shared = match dynamic_shared_bytes as usize {
+            0 => self.function.shared_bytes as usize,
+            given => self.function.dynamic_begin as usize + given,
+        };
         let threads = threads as usize;
         let mut registers = registers.unwrap_or_default();
         registers.resize(self.stride * threads, 0);
@@ -113,10 +117,7 @@ impl Run<'_> {
             at,
             threads: (0..threads).map(|_| Thread::new()).collect(),
             registers,
-            shared: vec![
-                poison;
-                self.function.shared_bytes as usize + dynamic_shared_bytes as usize
-            ],
+            shared: vec![poison; shared],
             view: self.launch.is_together.then(View::default),
             is_turned: at.0.wrapping_add(at.1) % 2 == 1,
             rounds: 0,

@@ -59,12 +59,12 @@ pub fn decode<'a>(entry: &'a Entry<'a>, dynamic: &'a [Variable<'a>]) -> Result<F
         names.declare(statement, &mut at)?;
     }
     // It begins behind what the function declares.
-    let mut static_bytes = names.shared_bytes;
+    let mut dynamic_begin = names.shared_bytes;
     for variable in dynamic {
-        place(&mut static_bytes, variable, entry.line)?;
+        place(&mut dynamic_begin, variable, entry.line)?;
     }
     for variable in dynamic {
-        names.shared.insert(variable.name, static_bytes);
+        names.shared.insert(variable.name, dynamic_begin);
     }
     let (mut code, mut lines) = (Vec::new(), Vec::new());
     for statement in &entry.body {
@@ -81,7 +81,8 @@ pub fn decode<'a>(entry: &'a Entry<'a>, dynamic: &'a [Variable<'a>]) -> Result<F
     Ok(Function {
         line: entry.line,
         parameters,
-        shared_bytes: static_bytes,
+        shared_bytes: names.shared_bytes,
+        dynamic_begin,
         registers: names.registers,
         constants,
         code,

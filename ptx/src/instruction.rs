@@ -19,8 +19,9 @@ pub struct Function {
     pub line: u32,
     /// Where each parameter begins, and how long it is, in bytes.
     pub parameters: Vec<(u32, u32)>,
-    /// Shared memory that it declares; behind it is what a launch gives.
+    /// Bytes of shared memory that it declares, and where behind them begins what a launch gives.
     pub shared_bytes: u32,
+    pub dynamic_begin: u32,
     /// Registers that are written; behind them are the constants.
     pub registers: Slot,
     pub constants: Vec<u64>,

@@ -47,7 +47,7 @@
 //! fours, so that a warp's 512 bytes are whole sectors. This holds of
 //!
 //! - the rows and the weights that are copied to shared memory for a product;
-//! - what pointwise work after a product reads and stores: its sums are dealt anew for that (below);
+//! - what pointwise work after a product reads and stores: its sums are redistributed for that (below);
 //! - pointwise stages, what folds along the last dim of a row read, and the rows of a list.
 //!
 //! What a sum starts from, such as a bias, is read where the sum is: as many neighbours as a thread has

@@ -53,8 +53,8 @@
 //! that launches do not matter, where each call is timed, and where a card cannot launch cooperatively. It is
 //! the same code in the same order for each row, so no bit depends on which are taken.
 //!
-//! The largest tiles, whose blocks have more threads and more shared memory, are no part of it: where a launch has so many
-//! rows, launches do not matter.
+//! The largest tiles need more threads and shared memory per block and are left out: with that many rows the overhead
+//! of a launch is negligible.
 //!
 //! Where weights stay in shared memory for the whole flush (`hold-weights`), the function for few rows is the one that
 //! holds them. It says in a word which it has, that is zero at the beginning of a flush. Where there is room, each such

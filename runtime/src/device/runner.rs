@@ -128,21 +128,7 @@ impl Runner {
         let on = |problem: Problem| problem.on(&name);
         let free = device.free_memory().map_err(on)?;
         let pool = MemoryPool::new(limit.unwrap_or(free / SHARE.1 * SHARE.0));
-        let mut runner = Runner {
-            device,
-            pool,
-            kernels: Vec::new(),
-            constants: Vec::new(),
-            row_pools: RowPools::new(manifest),
-            index: Block::default(),
-            scratch: Block::default(),
-            blocks: Blocks::default(),
-            first_lists: Vec::new(),
-            queue: Queue::default(),
-            persistent: None,
-            schedule: Schedule::default(),
-            steps: 0,
-        };
+        let mut runner = Runner::empty(device, pool, manifest);
         let mut constants = Vec::new();
         for (number, kernel) in manifest.kernels.iter().enumerate() {
             let kernel = match manifest.is_load_time(number) {
@@ -163,6 +149,25 @@ impl Runner {
             });
         }
         Ok(runner)
+    }
+
+    /// Without functions and constants.
+    fn empty(device: Box<dyn Device>, pool: MemoryPool, manifest: &Manifest) -> Runner {
+        Runner {
+            device,
+            pool,
+            kernels: Vec::new(),
+            constants: Vec::new(),
+            row_pools: RowPools::new(manifest),
+            index: Block::default(),
+            scratch: Block::default(),
+            blocks: Blocks::default(),
+            first_lists: Vec::new(),
+            queue: Queue::default(),
+            persistent: None,
+            schedule: Schedule::default(),
+            steps: 0,
+        }
     }
 
     /// Whether there is memory for batches beside those of this one, as far as it knows by the batches it had.
@@ -194,21 +199,12 @@ impl Runner {
                 ..kernel.clone()
             })
         });
-        Ok(Some(Runner {
-            kernels: kernels.collect(),
-            device,
-            pool: self.pool.beside(),
-            constants,
-            row_pools: RowPools::new(manifest),
-            index: Block::default(),
-            scratch: Block::default(),
-            blocks: Blocks::default(),
-            first_lists: Vec::new(),
-            queue: Queue::default(),
-            persistent: self.persistent.clone(),
-            schedule: Schedule::default(),
-            steps: 0,
-        }))
+        let kernels = kernels.collect();
+        let mut runner = Runner::empty(device, self.pool.beside(), manifest);
+        runner.kernels = kernels;
+        runner.constants = constants;
+        runner.persistent = self.persistent.clone();
+        Ok(Some(runner))
     }
 
     /// The lowest of the kernels' products.

@@ -1,5 +1,5 @@
 // The largest tiles have more warps than others, and more shared memory than a function may declare: whoever launches them
-// gives it. A flush that is one launch leaves them out. Sums are dealt anew in parts, as all of them would take more than
+// gives it. A flush that is one launch leaves them out. The epilogue redistributes sums in several passes, as all of them would take more than
 // the buffers.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 // RUN: %batch-opt %s --lower-kernels-to-gpu --persistence | %FileCheck %s --check-prefix=FLUSH

@@ -34,7 +34,7 @@ use crate::read_rows::body::Body;
 use crate::read_rows::kernel::Kernel;
 use crate::read_rows::memory::{Arguments, OperandFields};
 
-/// Shared memory that a block may have without asking, and at all.
+/// The limits of static and of dynamic shared memory per block, in bytes.
 pub const SHARED: i64 = STATIC_SHARED_BYTES as i64;
 pub const MOST_SHARED: i64 = MOST_SHARED_BYTES as i64;
 
@@ -366,7 +366,7 @@ impl<'c> FunctionWriter<'_, 'c> {
         }])
     }
 
-    /// Adds a function whose blocks have so many threads, and bytes of shared memory.
+    /// Adds a function; `block` is the threads of a block and its bytes of shared memory.
     fn function(
         &self,
         symbol: &str,
@@ -410,8 +410,8 @@ impl<'c> FunctionWriter<'_, 'c> {
     }
 }
 
-/// Adds a function of an integer and so many pointers at the end of the `gpu.module`, of blocks of so many threads. Its
-/// body is given the arguments and, if there are bytes of it, shared memory.
+/// Appends a function that takes an `i64` and `pointers` pointers to the `gpu.module`; a block has `threads` threads and
+/// `shared` bytes of shared memory. `body` gets the arguments and, if there is any, the shared memory.
 pub fn add_function<'c>(
     (context, module): (&'c Context, &Builder<'c>),
     symbol: &str,

@@ -102,10 +102,9 @@ impl Size {
         (gates.columns + self.block_columns() - 1) / self.block_columns()
     }
 
-    /// Bytes of shared memory: buffers of each side, and later in their place the sums that are dealt
-    /// anew.
+    /// Bytes of shared memory: the buffers of both operands, which the epilogue reuses to redistribute the sums.
     pub fn shared_bytes(self, gates: Gates) -> i64 {
-        let sums = match self.deals_anew(gates) {
+        let sums = match self.redistributes(gates) {
             true => self.sums_bytes(gates) / self.parts(gates),
             false => 0,
         };
@@ -116,13 +115,13 @@ impl Size {
         self.stages * (self.left_bytes() + self.right_bytes(gates.most))
     }
 
-    /// Bytes of all sums of a block as they are dealt anew.
+    /// Bytes of a block's sums as the epilogue lays them out.
     fn sums_bytes(self, gates: Gates) -> i64 {
         gates.all * self.block_rows() * self.sums_stride() * 4
     }
 
-    /// In how many parts of each warp's rows sums are dealt anew: one where all of them are no more than a block may
-    /// have without asking, else as many as let them take no more than the buffers.
+    /// How many passes the epilogue takes to redistribute the sums: one if all of them fit into static shared memory,
+    /// otherwise as many as it takes for the rows of a pass to fit into the buffers.
     pub fn parts(self, gates: Gates) -> i64 {
         let room = self.buffers_bytes(gates).max(SHARED);
         let mut parts = 1;
@@ -133,7 +132,7 @@ impl Size {
     }
 
     /// Whether threads get other columns than those of their sums, four neighbours each.
-    pub fn deals_anew(self, gates: Gates) -> bool {
+    pub fn redistributes(self, gates: Gates) -> bool {
         let has_four = self.unit == Unit::Lanes && self.columns == WIDE;
         gates.columns % WIDE == 0 && !has_four
     }

@@ -30,7 +30,7 @@ struct Part {
 impl<'c> Writer<'_, '_, 'c> {
     pub(super) fn tail(&self, e: &Emitter<'c>, rows: &[(Val<'c>, TileRow<'c>)], sums: &[Sums<'c>]) {
         let gates = self.tile.gates();
-        if !self.size.deals_anew(gates) {
+        if !self.size.redistributes(gates) {
             return self.go_on(e, rows, sums);
         }
         let parts = self.size.parts(gates);
