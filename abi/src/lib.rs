@@ -42,7 +42,7 @@ pub use handle::Handle;
 use std::ffi::c_void;
 
 /// Raised by every incompatible change of this crate; an artifact carries the one it was made for.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 
 /// `entry(context, arguments, results)`.
 pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
@@ -66,6 +66,34 @@ pub type KernelFn = unsafe extern "C" fn(
     results: *const *mut c_void,
     constants: *const *const c_void,
     scratch: *mut c_void,
+);
+
+/// Columns of a panel of a product's right side, of which each thread computes whole ones.
+pub const PANEL_COLUMNS: i64 = 32;
+/// Columns of a vector, two of which are a panel.
+pub const VECTOR_COLUMNS: i64 = 16;
+
+/// `product(a, a_row, b, panel, k, c, c_row, s, s_row, s_vector, rows, vectors)`: `c[i] = s[i] + a[i] · b` for some rows,
+/// in `f32`. Strides are bytes.
+///
+/// * `a`: the address of a row's terms, and again `a_row` bytes behind it that of the next row's; each row has `k`;
+/// * `b`: the first panel, of all terms; the next one is `panel` bytes behind it;
+/// * `c`: where the first row goes, the next one `c_row` bytes behind it, in whole vectors;
+/// * `s`: what the first row begins with, the next one `s_row` behind it, and its next vector `s_vector`;
+/// * `vectors`: how many there are of columns.
+pub type ProductFn = unsafe extern "C" fn(
+    a: *const *const c_void,
+    a_row: i64,
+    b: *const c_void,
+    panel: i64,
+    k: i64,
+    c: *mut c_void,
+    c_row: i64,
+    s: *const c_void,
+    s_row: i64,
+    s_vector: i64,
+    rows: i64,
+    vectors: i64,
 );
 
 /// Where a kernel finds one operand of each row of a bucket.
@@ -226,6 +254,9 @@ pub mod symbols {
     /// `(context, handle: u64, levels: u32) -> u64`: a handle of the same row that looks `levels`
     /// deeper, so that what reads it joins a later, larger batch.
     pub const GHOST: &str = "cohort_ghost";
+    /// `(product: ProductFn, …)`, and behind it what that takes: computes a product, with threads that have nothing
+    /// else to do, if there are any, each some of the panels.
+    pub const SHARE_PRODUCT: &str = "cohort_share_product";
     /// `() -> i32`: 1 when there is no time left for the launch that asks, a kernel over calls. What it
     /// computes is thrown away then, so it may end at once.
     pub const LATE: &str = "cohort_late";

@@ -8,6 +8,7 @@ use cohort_abi::{Context, StrandFn, symbols};
 use crate::device::sim;
 use crate::late::cohort_late;
 use crate::recorder::Recorder;
+use crate::threads::share::cohort_share_product;
 
 /// The names and addresses to link host code against.
 pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
@@ -24,6 +25,7 @@ pub fn abi_symbols() -> Vec<(&'static str, *const ())> {
         (symbols::DEBUG, cohort_debug as *const ()),
         (symbols::STR_EQUAL, cohort_str_equal as *const ()),
         (symbols::LATE, cohort_late as *const ()),
+        (symbols::SHARE_PRODUCT, cohort_share_product as *const ()),
     ];
     all.extend(sim::symbols());
     all

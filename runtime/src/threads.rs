@@ -2,6 +2,7 @@
 
 pub mod fiber;
 pub mod rounding;
+pub mod share;
 pub(crate) mod strands;
 pub mod thread;
 pub(crate) mod thread_pool;

@@ -45,6 +45,9 @@
 //! Products are computed by tiles whose sums the processor's registers hold. How many vectors of 16 numbers that is, the
 //! module's attribute `cfb.vector_registers` says: 32 (AVX-512) without it, 8 for AVX2 and NEON. Bits do not depend
 //! on it. They follow from the target alone, so programs have their code in common: each has the attribute `cfb.library`.
+//! A launch of few rows is one thread's, but its products may be shared: where the rows and the weight are large enough,
+//! `cohort_share_product` of the runtime is called with the address of the product, and threads that have nothing else to do
+//! compute some of the panels. Each panel is computed by one thread, so no bit depends on how many there are.
 //! Panels in `bf16` (`keep-weights-bf16`) have tiles of their own, which widen each number as they read it.
 //!
 //! Requires: the loop level, of `plan-kernels`. Leaves: no kernels; `func`, `scf`, `arith`, `vector`,
@@ -107,12 +110,15 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     if let Some(end) = end {
         let e = Emitter::new(end);
         for format in [WeightFormat::F32, WeightFormat::Bf16] {
-            if products.contains(&format) {
+            if products.iter().any(|product| product.format == format) {
                 micro_kernels::add_products(&e, registers, format);
             }
         }
+        if products.iter().any(|product| product.is_shared) {
+            micro_kernels::declare_sharing(&e);
+        }
         if has_calls {
-            lower_calls::declare_polls(&end);
+            lower_calls::declare_polls(&e);
         }
         if has_blocks {
             micro_kernels::add_blocks(&e, registers);

@@ -20,8 +20,11 @@ pub use blocks::{BLOCK, CHECKED_BLOCK};
 pub use narrow::narrow_product;
 pub use rows::product;
 
-use crate::emit::Emitter;
 use cohort_abi::manifest::WeightFormat;
+use cohort_abi::symbols;
+
+use crate::emit::Emitter;
+use tile::Operands;
 
 /// Bytes of a vector.
 const VECTOR: i64 = 64;
@@ -31,6 +34,14 @@ const VECTOR: i64 = 64;
 pub fn add_products(module: &Emitter<'_>, registers: usize, format: WeightFormat) {
     rows::add(module, registers, format);
     narrow::add(module, format);
+}
+
+/// Declares what products of rows call that threads may share.
+pub fn declare_sharing(module: &Emitter<'_>) {
+    let mut types = vec![module.pointer];
+    types.extend(Operands::types(module));
+    types.extend([module.i64; 2]);
+    module.declare(symbols::SHARE_PRODUCT, &types, None);
 }
 
 /// Adds what kernels over calls call.

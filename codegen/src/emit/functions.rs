@@ -10,7 +10,9 @@ use melior::{
     },
     ir::{
         Region, Type, ValueLike,
-        attribute::{Attribute, FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
+        attribute::{
+            ArrayAttribute, Attribute, FlatSymbolRefAttribute, StringAttribute, TypeAttribute,
+        },
     },
 };
 
@@ -88,7 +90,33 @@ impl<'c> Emitter<'c> {
         self.b.op(Op::LlvmFunc, &[], &[], &attributes, vec![region]);
     }
 
-    /// Calls such a function.
+    /// Declares a function that the runtime offers, which gives a value of the type `result`, or nothing.
+    pub fn declare(&self, name: &str, arguments: &[Type<'c>], result: Option<Type<'c>>) {
+        let context = self.b.context();
+        let result = result.unwrap_or_else(|| r#type::void(context));
+        let ty = r#type::function(result, arguments, false);
+        let nounwind = StringAttribute::new(context, "nounwind").into();
+        let attributes = [
+            (keys::SYM_NAME, StringAttribute::new(context, name).into()),
+            (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
+            (
+                keys::PASSTHROUGH,
+                ArrayAttribute::new(context, &[nounwind]).into(),
+            ),
+        ];
+        self.b
+            .op(Op::LlvmFunc, &[], &[], &attributes, vec![Region::new()]);
+    }
+
+    /// The address of a function of the module.
+    pub fn address_of(&self, function: &str) -> Val<'c> {
+        let name = FlatSymbolRefAttribute::new(self.b.context(), function).into();
+        let attributes = [(keys::GLOBAL_NAME, name)];
+        self.b
+            .value_with(Op::LlvmMlirAddressof, &[], self.pointer, &attributes)
+    }
+
+    /// Calls a function that gives nothing.
     pub fn call(&self, callee: &str, arguments: &[Val<'c>]) {
         let context = self.b.context();
         let segments = self.b.i32s(&[arguments.len() as i32, 0]);

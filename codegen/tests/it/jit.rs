@@ -17,6 +17,7 @@ use cohort_passes::pass;
 use cohort_passes::support::ir::{erase, top_level};
 use cohort_runtime::late::cohort_late;
 use cohort_runtime::threads::rounding;
+use cohort_runtime::threads::share::cohort_share_product;
 use melior::{
     Context, ExecutionEngine,
     ir::{Module, attribute::StringAttribute, operation::OperationLike},
@@ -127,8 +128,11 @@ impl Jit {
             }
         }
         let engine = ExecutionEngine::new(&module, 3, &[], false, false);
-        // SAFETY: the function has the signature of the symbol.
-        unsafe { engine.register_symbol(symbols::LATE, cohort_late as *mut ()) };
+        // SAFETY: the functions have the signatures of the symbols.
+        unsafe {
+            engine.register_symbol(symbols::LATE, cohort_late as *mut ());
+            engine.register_symbol(symbols::SHARE_PRODUCT, cohort_share_product as *mut ());
+        }
         Jit { engine, kernels }
     }
 

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::execute::Task;
 use crate::memory::AlignedBuffer;
 use crate::report::profile::Profile;
+use crate::threads::share;
 use crate::threads::thread_pool::ThreadPool;
 
 /// Work below which a range is not worth handing to another thread, in operations (see
@@ -84,7 +85,9 @@ impl Workers {
     pub fn each_range(&self, shape: Shape, run: &(dyn Fn(u64, u64, *mut u8) + Sync)) {
         let ranges = self.ranges(shape);
         if ranges <= 1 {
-            return run(0, shape.rows, address(&mut lock(&self.scratch[0])));
+            let mut scratch = lock(&self.scratch[0]);
+            let scratch = address(&mut scratch);
+            return share::with_helpers(&self.pool, || run(0, shape.rows, scratch));
         }
         let tiles = shape.rows.div_ceil(shape.row_tile);
         let bound = |range: u64| (tiles * range / ranges * shape.row_tile).min(shape.rows);
@@ -142,6 +145,8 @@ impl Workers {
         self.scratch.len()
     }
 
+    /// How many ranges there are. Where the fullest thread would have a third more rows than its share, there is one: a
+    /// few tiles of rows are divided worse than the panels of their products.
     fn ranges(&self, shape: Shape) -> u64 {
         if self.threads() == 1 {
             return 1;
@@ -149,8 +154,13 @@ impl Workers {
         let tile = shape.row_tile.max(1);
         let tile_work = shape.row_work.saturating_mul(tile).max(1);
         let tiles_a_range = MIN_WORK.div_ceil(tile_work).max(1);
-        let most = self.scratch.len() as u64 * RANGES_A_THREAD;
-        (shape.rows.div_ceil(tile) / tiles_a_range).min(most)
+        let threads = self.threads() as u64;
+        let tiles = shape.rows.div_ceil(tile);
+        let of_fullest = tiles.div_ceil(threads).saturating_mul(tile);
+        if shape.rows.saturating_mul(4) < of_fullest.saturating_mul(3 * threads) {
+            return 1;
+        }
+        (tiles / tiles_a_range).min(threads * RANGES_A_THREAD)
     }
 }
 
@@ -220,6 +230,22 @@ mod tests {
             workers.copy(&from, &mut to);
             assert!(from == to, "{length}");
         }
+    }
+
+    #[test]
+    fn a_few_tiles_are_divided_only_where_that_is_even() {
+        let workers = Workers::new(2).unwrap();
+        let ranges = |rows| {
+            workers.ranges(Shape {
+                rows,
+                row_tile: 12,
+                row_work: 1_000_000,
+            })
+        };
+        assert_eq!([1, 12, 13, 17].map(ranges), [1; 4]);
+        assert_eq!([18, 24].map(ranges), [2; 2]);
+        assert_eq!([25, 35].map(ranges), [1; 2]);
+        assert_eq!([36, 48, 1000].map(ranges), [3, 4, 6]);
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! another core's cache. Here whoever has work does it, helpers join if they come in time, and both
 //! look for each other for some microseconds before they sleep.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// How often a thread looks before it sleeps: some ten microseconds.
 const LOOKS: usize = 400;
@@ -67,18 +69,26 @@ impl ThreadPool {
         Ok(pool)
     }
 
-    /// Does the work on this thread and on at most `helpers` others, and returns when all are done.
-    pub fn share(&self, helpers: usize, work: &Work<'_>) {
+    /// Threads that work, the one that has work included.
+    pub fn threads(&self) -> usize {
+        self.threads.len() + 1
+    }
+
+    /// Does the work on this thread and on at most `helpers` others, and returns when all are done: how long this one
+    /// slept until then, which is long only where the system lets another program go on in place of a helper.
+    pub fn share(&self, helpers: usize, work: &Work<'_>) -> Duration {
         let helpers = helpers.min(self.threads.len());
         if helpers == 0 {
-            return work(0);
+            work(0);
+            return Duration::ZERO;
         }
         let job: *const Work<'_> = work;
         // SAFETY: the two types differ in a lifetime only. Helpers use the work while the guard below
         // lives, and the work outlives that.
         let job = Job(unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(job) });
         self.shared.panicked.store(false, Ordering::Relaxed);
-        let close = Close(&self.shared);
+        let slept = Cell::new(Duration::ZERO);
+        let close = Close(&self.shared, &slept);
         {
             let mut state = self.shared.lock();
             state.job = Some((job, helpers));
@@ -92,6 +102,7 @@ impl ThreadPool {
         if self.shared.panicked.load(Ordering::Relaxed) {
             panic!("a thread that helped panicked");
         }
+        slept.get()
     }
 }
 
@@ -106,8 +117,8 @@ impl Drop for ThreadPool {
     }
 }
 
-/// When dropped, no helper joins any more, and all have left.
-struct Close<'a>(&'a Shared);
+/// When dropped, no helper joins any more, and all have left; it tells how long it slept until then.
+struct Close<'a>(&'a Shared, &'a Cell<Duration>);
 
 impl Drop for Close<'_> {
     fn drop(&mut self) {
@@ -115,10 +126,12 @@ impl Drop for Close<'_> {
         let is_busy = || self.0.active.load(Ordering::Acquire) > 0;
         look(|| !is_busy());
         if is_busy() {
+            let begin = Instant::now();
             let mut state = self.0.lock();
             while is_busy() {
                 state = wait(&self.0.ended, state);
             }
+            self.1.set(begin.elapsed());
         }
     }
 }

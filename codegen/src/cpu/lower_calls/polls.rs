@@ -13,11 +13,7 @@ use cohort_dialects::keys;
 use cohort_passes::support::ir::{blocks_of, move_before, nested_ops, set_operand};
 use melior::{
     Context,
-    dialect::llvm::r#type,
-    ir::{
-        OperationRef, Region, ValueLike,
-        attribute::{ArrayAttribute, FlatSymbolRefAttribute, StringAttribute, TypeAttribute},
-    },
+    ir::{OperationRef, ValueLike, attribute::FlatSymbolRefAttribute},
 };
 
 use super::eval::Call;
@@ -28,22 +24,8 @@ use crate::emit::Emitter;
 const LONG: i64 = 1 << 10;
 
 /// Declares what is asked.
-pub fn declare(module: &Builder<'_>) {
-    let context = module.context();
-    let ty = r#type::function(module.i32(), &[], false);
-    let nounwind = StringAttribute::new(context, "nounwind").into();
-    let attributes = [
-        (
-            keys::SYM_NAME,
-            StringAttribute::new(context, symbols::LATE).into(),
-        ),
-        (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
-        (
-            keys::PASSTHROUGH,
-            ArrayAttribute::new(context, &[nounwind]).into(),
-        ),
-    ];
-    module.op(Op::LlvmFunc, &[], &[], &attributes, vec![Region::new()]);
+pub fn declare(module: &Emitter<'_>) {
+    module.declare(symbols::LATE, &[], Some(module.b.i32()));
 }
 
 /// Whether a call is long.

@@ -27,11 +27,16 @@ use crate::emit::{Emitter, Width};
 use crate::read_rows::kernel::{Kernel, number, row_type};
 use crate::read_rows::memory::{Arguments, OperandFields};
 
-/// Adds the function before the kernel; tells what the weights of its products are kept in, of each.
-pub fn lower<'c>(
-    context: &'c Context,
-    op: OperationRef<'c, 'c>,
-) -> Result<Vec<WeightFormat>, Failed> {
+/// What a product calls.
+pub struct Called {
+    /// What its weight is kept in.
+    pub format: WeightFormat,
+    /// Whether threads may share it.
+    pub is_shared: bool,
+}
+
+/// Adds the function before the kernel; tells what each of its products calls.
+pub fn lower<'c>(context: &'c Context, op: OperationRef<'c, 'c>) -> Result<Vec<Called>, Failed> {
     let kernel = Kernel::read(op)?;
     let map = ScratchMap::new(&kernel);
     let name = symbol_of(op).ok_or_else(|| error(op, "expected a kernel with a name"))?;
@@ -69,8 +74,8 @@ pub fn lower<'c>(
         vec![region],
     );
     let products = kernel.rows.iter().filter(|stage| is_product(stage));
-    let kept = products.map(|stage| Ok(product::panels(&kernel, *stage)?.1));
-    kept.collect()
+    let called = products.map(|stage| product::called(&kernel, *stage));
+    called.collect()
 }
 
 fn is_product(stage: &OperationRef<'_, '_>) -> bool {

@@ -2,6 +2,7 @@
 //! where the kernel asks for smaller ones.
 
 use cohort_abi::manifest::WeightFormat;
+use cohort_abi::symbols;
 use cohort_dialects::builder::{Val, operands_of};
 use cohort_dialects::keys;
 use cohort_passes::kernel::affine::Affine;
@@ -15,6 +16,7 @@ use melior::ir::{OperationRef, operation::OperationLike};
 
 use super::compute::{Computer, Known, Lanes};
 use super::frame::{Block, Frame, Rows};
+use super::function::Called;
 use crate::cpu::micro_kernels::{narrow_product, product as wide_product};
 use crate::emit::{Emitter, Index, Width};
 use crate::read_rows::body::{Body, block_of, yields};
@@ -25,6 +27,10 @@ const BYTES: i64 = 4;
 
 /// Bytes of an entry of the table of rows.
 const ENTRY: i64 = 8;
+
+/// Multiply-adds from which on threads may share a product: one or two microseconds, and some tenths of one to begin
+/// and to end.
+const SHARED_FROM: i64 = 1 << 16;
 
 /// What a `ragged.product` says.
 struct Product {
@@ -84,6 +90,24 @@ impl Product {
     }
 }
 
+/// What a product of the kernel calls.
+pub fn called<'c>(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Called, Failed> {
+    let (width, format) = panels(kernel, op)?;
+    let columns = number(op, keys::COLUMNS)?;
+    let most = kernel.block_rows * number(op, keys::ROWS)?;
+    let is_shared = width > 1 && shared_from(number(op, keys::K)?, columns) <= most;
+    Ok(Called { format, is_shared })
+}
+
+/// How many rows a product has at least that threads may share: more than there are of one panel, which is computed as
+/// a whole.
+fn shared_from(k: i64, columns: i64) -> i64 {
+    match columns > PANEL {
+        true => (SHARED_FROM + k * columns - 1) / (k * columns).max(1),
+        false => i64::MAX,
+    }
+}
+
 /// The columns of a panel of a product's right side, and what its numbers are kept in.
 pub fn panels<'c>(
     kernel: &Kernel<'c>,
@@ -105,6 +129,7 @@ pub fn product<'c>(
     block: Block<'c>,
 ) -> Outcome {
     let product = Product::read(frame, stage)?;
+    let called = called(frame.arguments.kernel, stage)?;
     let table = e.offset_by(frame.scratch, frame.map.table);
     let rows = e.times(block.count, product.rows);
     fill_table(e, frame, &product, block, table, rows);
@@ -152,8 +177,26 @@ pub fn product<'c>(
             e.int(columns),
         ]
     };
+    let call = |e: &Emitter<'c>, part: [Val<'c>; 4]| {
+        let arguments = arguments(e, part);
+        if !called.is_shared {
+            return e.call(callee, &arguments);
+        }
+        let least = e.int(shared_from(product.k, product.columns));
+        e.if_else(
+            e.at_least(part[3], least),
+            |e| {
+                let product = e.address_of(callee);
+                e.call(
+                    symbols::SHARE_PRODUCT,
+                    &[&[product], &arguments[..]].concat(),
+                );
+            },
+            |e| e.call(callee, &arguments),
+        );
+    };
     if product.width == 1 || product.tile == TILE_ROWS {
-        e.call(callee, &arguments(e, [table, c, start, rows]));
+        call(e, [table, c, start, rows]);
         return Ok(());
     }
     // The shared code has tiles of twelve rows; it gets smaller ones one by one.
@@ -167,7 +210,7 @@ pub fn product<'c>(
             },
             e.min(e.sub(rows, row), e.int(product.tile)),
         ];
-        e.call(callee, &arguments(e, part));
+        call(e, part);
         vec![]
     });
     Ok(())

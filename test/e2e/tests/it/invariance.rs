@@ -18,6 +18,7 @@ const WAYS: &[&[&str]] = &[
     &["--threads", "1"],
     &["--threads", "2"],
     &["--threads", "2", "--batch", "5", "--keep-memory", "0"],
+    &["--threads", "3", "--batch", "2"],
     &["--scheduler", "depth"],
     &["--scheduler", "agenda"],
     &["--scheduler", "lookahead", "--batch", "11"],

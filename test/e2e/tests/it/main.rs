@@ -50,6 +50,7 @@ mod serving;
 mod serving_load;
 mod serving_page;
 mod shapes;
+mod shared_products;
 mod side_by_side;
 mod specialise_kernels;
 mod stats;
