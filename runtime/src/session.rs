@@ -8,6 +8,7 @@ mod batches;
 mod beside;
 mod config;
 mod counts;
+mod crew;
 mod deciding;
 mod engines;
 mod lane;
@@ -43,6 +44,7 @@ use crate::threads::fiber::Fiber;
 
 use beside::{Decoded, Supplying, Told};
 pub use config::{Batch, Config};
+use crew::Crew;
 use lane::Lane;
 
 /// A program that is loaded with its weights; it runs any number of inputs, one after another.
@@ -55,6 +57,8 @@ pub struct Session {
     lane: Lane,
     /// Others, which run batches beside it; made when there are batches for them.
     beside: Vec<Lane>,
+    /// Their threads.
+    crew: Crew,
     load_seconds: f64,
     /// When a batch ends early.
     enough: Enough,
@@ -157,6 +161,7 @@ impl Session {
             asked,
             lane: Lane::new(recorder, fiber, executor, engine, reuse),
             beside: Vec::new(),
+            crew: Crew::default(),
             load_seconds: begin.elapsed().as_secs_f64(),
             enough,
             most_cached,

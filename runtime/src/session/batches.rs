@@ -114,27 +114,40 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Divides one that has not begun into at most that many parts, whose inputs are about equally large.
-    pub fn divide(self, parts: usize) -> Vec<Chunk<'a>> {
-        let size = |instance: usize| {
-            1 + self
-                .inputs
-                .arguments(instance)
-                .map_or(0, |(_, bytes)| bytes)
-        };
-        let all: u64 = (self.next..self.end).map(size).sum();
-        let (mut begin, mut before, mut found) = (self.next, 0, Vec::new());
+    /// Divides one that has not begun into at most as many parts as there are shares, whose inputs are about as large as
+    /// these are to each other: the first part, and the others.
+    pub fn divide(mut self, shares: &[f64]) -> (Chunk<'a>, Vec<Chunk<'a>>) {
+        let a_share = self.size() as f64 / shares.iter().sum::<f64>();
+        let (mut size, mut wanted, mut ends) = (0, 0.0, Vec::new());
+        let mut shares = shares.iter();
         for instance in self.next..self.end {
-            before += size(instance);
-            let wanted = all * (found.len() as u64 + 1) / parts as u64;
-            if before >= wanted {
-                let part = begin..instance + 1;
-                let inputs = self.inputs.clone();
-                found.push(Chunk::of(inputs, self.number, self.deadline, part));
-                begin = instance + 1;
+            if size as f64 >= wanted
+                && let Some(share) = shares.next()
+            {
+                ends.push(instance);
+                wanted += share * a_share;
             }
+            size += self.size_of(instance);
         }
-        found
+        ends.push(self.end);
+        let parts = ends.windows(2).skip(1).map(|part| {
+            let inputs = self.inputs.clone();
+            Chunk::of(inputs, self.number, self.deadline, part[0]..part[1])
+        });
+        let others = parts.collect();
+        self.end = ends.get(1).copied().unwrap_or(self.end);
+        (self, others)
+    }
+
+    /// How large the inputs of what is not done are, in bytes and instances: what it takes is about proportional to that.
+    pub fn size(&self) -> u64 {
+        (self.next..self.end)
+            .map(|instance| self.size_of(instance))
+            .sum()
+    }
+
+    fn size_of(&self, instance: usize) -> u64 {
+        1 + (self.inputs.arguments(instance)).map_or(0, |(_, bytes)| bytes)
     }
 
     pub fn len(&self) -> usize {

@@ -38,6 +38,8 @@ const QUICK: Duration = Duration::from_micros(50);
 const LONG: Duration = Duration::from_micros(500);
 /// if it has so many instances.
 const FEWEST: usize = 8;
+/// The least part of a chunk for which it is divided: a small batch takes longer an instance.
+const LEAST_PART: f64 = 0.1;
 /// How often a lane asks for its next chunk before it sleeps: a tenth of a millisecond.
 const ASKED: usize = 400;
 /// How long a lane that has nothing to do waits before the source is asked again that had nothing.
@@ -215,23 +217,18 @@ impl Session {
         rules.returns = self.lane.executor.is_on_device();
         let shared: Vec<Mutex<&mut Lane>> = beside[..lanes].iter_mut().map(Mutex::new).collect();
         let (mut times, mut longest) = (Times::default(), Duration::ZERO);
-        let result = thread::scope(|scope| {
-            let (give_back, computed) = mpsc::channel();
-            let mut hands = Vec::with_capacity(lanes);
-            for (number, lane) in shared.iter().enumerate() {
+        let (give_back, computed) = mpsc::channel();
+        let (hands, ends): (Vec<_>, Vec<_>) = (0..lanes)
+            .map(|_| {
                 let (hand, chunks) = mpsc::channel();
-                let (rules, give_back) = (&rules, give_back.clone());
-                let thread = thread::Builder::new().name(format!("cohort-lane-{number}"));
-                let work = move || work(number, lane, rules, &chunks, &give_back);
-                match thread.spawn_scoped(scope, work) {
-                    Ok(_) => hands.push(hand),
-                    Err(_) if number > 0 => break,
-                    Err(error) => {
-                        return Err(Error::Usage(format!("cannot start a thread: {error}")));
-                    }
-                }
-            }
-            drop(give_back);
+                (hand, (chunks, give_back.clone()))
+            })
+            .unzip();
+        drop(give_back);
+        let work = |number: usize, (chunks, give_back): (Receiver<_>, Sender<_>)| {
+            work(number, &shared[number], &rules, &chunks, &give_back);
+        };
+        let result = self.crew.run(ends, &work, || {
             let mut desk = Desk {
                 rules: &rules,
                 lanes: &shared,
@@ -242,6 +239,7 @@ impl Session {
                 returned: Vec::new(),
                 times: &mut times,
                 longest: &mut longest,
+                pace: Pace::new(lanes),
             };
             desk.run(queue, told)?;
             Ok(desk.returned)
@@ -281,7 +279,7 @@ impl Session {
         lanes.min(side_by_side).max(1)
     }
 
-    /// Makes lanes until there are that many, or no memory for more; gives how many there are.
+    /// Makes lanes until there are that many, or no memory or threads for more; gives how many there are.
     pub(super) fn make_lanes(&mut self, count: usize) -> usize {
         while self.beside.len() < count {
             let how = how(&self.config);
@@ -291,7 +289,7 @@ impl Session {
                 Err(_) => break,
             }
         }
-        self.beside.len().min(count)
+        self.crew.grow(self.beside.len().min(count))
     }
 }
 
@@ -345,6 +343,75 @@ struct Desk<'r, 'l, 'a> {
     times: &'r mut Times,
     /// Of all chunks.
     longest: &'r mut Duration,
+    pace: Pace,
+}
+
+/// How long lanes take for what they have, by how long they took before.
+struct Pace {
+    /// Sizes of the chunks that are done, and the time that they took.
+    size: u64,
+    took: Duration,
+    /// For each lane, when it began its chunk, and how large that is; none where it has none.
+    begun: Vec<Option<(Instant, u64)>>,
+    /// The last chunk is divided once.
+    has_divided: bool,
+}
+
+impl Pace {
+    fn new(lanes: usize) -> Pace {
+        Pace {
+            size: 0,
+            took: Duration::ZERO,
+            begun: vec![None; lanes],
+            has_divided: false,
+        }
+    }
+
+    fn begin(&mut self, lane: usize, chunk: &Chunk<'_>) {
+        self.begun[lane] = Some((Instant::now(), chunk.size()));
+    }
+
+    fn done(&mut self, lane: usize, chunk: &Chunk<'_>) {
+        if let Some((_, size)) = self.begun[lane].take() {
+            self.size += size;
+            self.took += chunk.times.record + chunk.times.execute;
+        }
+    }
+
+    /// How the last chunk, of that size, is shared between a lane that is idle, which comes first, and others that are done
+    /// before it would be, so that all are done at about the same time. Of one share where that is not worth it.
+    fn shares(&self, lane: usize, size: u64) -> Vec<f64> {
+        if self.size == 0 || self.has_divided {
+            return vec![1.0];
+        }
+        let seconds = |size: u64| self.took.as_secs_f64() * size as f64 / self.size as f64;
+        let left = |(_, begun): (usize, &Option<(Instant, u64)>)| {
+            begun.map_or(0.0, |(begin, size)| {
+                (seconds(size) - begin.elapsed().as_secs_f64()).max(0.0)
+            })
+        };
+        let others = self.begun.iter().enumerate();
+        let mut others: Vec<f64> = others
+            .filter(|(other, _)| *other != lane)
+            .map(left)
+            .collect();
+        others.sort_by(f64::total_cmp);
+        // Each has what fills it up to the time at which all are done.
+        let all = seconds(size);
+        let (mut sum, mut count, mut end) = (all, 1.0, all);
+        for left in &others {
+            if *left < end {
+                (sum, count) = (sum + left, count + 1.0);
+                end = sum / count;
+            }
+        }
+        let least = LONG.as_secs_f64().max(LEAST_PART * all);
+        let parts = others
+            .iter()
+            .map(|left| end - left)
+            .filter(|part| *part > least);
+        [end].into_iter().chain(parts).collect()
+    }
 }
 
 impl<'a> Desk<'_, '_, 'a> {
@@ -357,6 +424,8 @@ impl<'a> Desk<'_, '_, 'a> {
                 && let Some(chunk) = queue.take()
             {
                 self.idle.pop();
+                let chunk = self.divide(lane, chunk, queue);
+                self.pace.begin(lane, &chunk);
                 self.hand(lane, chunk)?;
             }
             if self.idle.len() == self.hands.len() {
@@ -375,6 +444,22 @@ impl<'a> Desk<'_, '_, 'a> {
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
         }
+    }
+
+    /// What the lane gets of a chunk; of the last one others may get parts. A device computes a larger batch in about the
+    /// same time.
+    fn divide(&mut self, lane: usize, chunk: Chunk<'a>, queue: &mut Queue<'a, '_>) -> Chunk<'a> {
+        if self.rules.returns || !queue.is_at_end() || chunk.len() < 2 * FEWEST {
+            return chunk;
+        }
+        let shares = self.pace.shares(lane, chunk.size());
+        if shares.len() == 1 {
+            return chunk;
+        }
+        self.pace.has_divided = true;
+        let (own, others) = chunk.divide(&shares);
+        queue.waiting.extend(others);
+        own
     }
 
     /// Whether another chunk may begin: not while too many results wait for those of one before them.
@@ -413,6 +498,7 @@ impl<'a> Desk<'_, '_, 'a> {
         match written {
             Ok(()) if chunk.is_done() => {
                 self.times.add(&chunk.times);
+                self.pace.done(lane, &chunk);
                 let took = chunk.times.record + chunk.times.execute;
                 *self.longest = took.max(*self.longest);
                 self.idle.push(lane);
@@ -488,18 +574,24 @@ impl<'a, 's> Queue<'a, 's> {
     fn divide(&mut self, lanes: usize) {
         let parts = lanes / self.waiting.len().max(1);
         if parts > 1 {
-            let divided = self.waiting.drain(..).flat_map(|chunk| match chunk.len() {
-                0..FEWEST => vec![chunk],
-                _ => chunk.divide(parts),
-            });
-            self.waiting = divided.collect();
+            for _ in 0..self.waiting.len() {
+                let Some(chunk) = self.waiting.pop_front() else {
+                    break;
+                };
+                let shares = match chunk.len() {
+                    0..FEWEST => 1,
+                    _ => parts,
+                };
+                let (first, others) = chunk.divide(&vec![1.0; shares]);
+                self.waiting.push_back(first);
+                self.waiting.extend(others);
+            }
         }
     }
 
     fn read_ahead(&mut self) {
-        if self.waiting.is_empty() && self.source.reads_ahead() {
-            self.fetch(false);
-        }
+        // With a second one, it is known of the last chunk that it is.
+        while self.waiting.len() < 2 && self.source.reads_ahead() && self.fetch(false) {}
     }
 
     fn is_at_end(&self) -> bool {
@@ -516,5 +608,38 @@ impl<'a, 's> Queue<'a, 's> {
 
     fn end(self) -> Result<(), Error> {
         self.end.unwrap_or(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_chunk_is_shared_so_that_all_end_together() {
+        let now = Instant::now();
+        // A second for a thousand bytes.
+        let mut pace = Pace {
+            size: 2000,
+            took: Duration::from_secs(2),
+            begun: vec![None, Some((now, 500)), Some((now, 3000))],
+            has_divided: false,
+        };
+        // The second lane is done in half a second, the third one later than all.
+        let shares = pace.shares(0, 1000);
+        assert_eq!(shares.len(), 2);
+        assert!(
+            (shares[0] - 0.75).abs() < 0.01 && (shares[1] - 0.25).abs() < 0.01,
+            "{shares:?}"
+        );
+        // Less than a tenth is not worth it, nor is half a millisecond.
+        pace.begun[1] = Some((now, 900));
+        assert_eq!(pace.shares(0, 1000).len(), 1);
+        pace.begun[1] = None;
+        assert_eq!(pace.shares(0, 1000).len(), 2);
+        assert_eq!(pace.shares(0, 1).len(), 1);
+        pace.has_divided = true;
+        assert_eq!(pace.shares(0, 1000).len(), 1);
+        assert_eq!(Pace::new(3).shares(0, 1000).len(), 1);
     }
 }

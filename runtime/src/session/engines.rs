@@ -11,7 +11,6 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cohort_abi::EntryFn;
@@ -83,25 +82,19 @@ impl Session {
             })
         });
         let mut idle: Vec<Box<Working<'a>>> = working.collect();
-        let result = thread::scope(|scope| {
-            let (give_back, back) = mpsc::channel();
-            let mut hands = Vec::with_capacity(lanes);
-            for number in 0..lanes {
+        let (give_back, back) = mpsc::channel();
+        let (hands, ends): (Vec<_>, Vec<_>) = (0..lanes)
+            .map(|_| {
                 let (hand, given) = mpsc::channel();
-                let (rules, give_back) = (&rules, give_back.clone());
-                let thread = thread::Builder::new().name(format!("cohort-lane-{number}"));
-                match thread.spawn_scoped(scope, move || work(rules, &given, &give_back)) {
-                    Ok(_) => hands.push(hand),
-                    Err(_) if number > 0 => break,
-                    Err(error) => {
-                        return Err(Error::Usage(format!("cannot start a thread: {error}")));
-                    }
-                }
-            }
-            drop(give_back);
-            // Those without a thread stay idle for ever, behind the others.
-            idle.reverse();
-            let spare = idle.drain(..idle.len() - hands.len()).collect::<Vec<_>>();
+                (hand, (given, give_back.clone()))
+            })
+            .unzip();
+        drop(give_back);
+        let work = |_, (given, give_back): (Receiver<_>, Sender<_>)| {
+            work(&rules, &given, &give_back);
+        };
+        idle.reverse();
+        let result = self.crew.run(ends, &work, || {
             let mut desk = Desk {
                 rules: &rules,
                 shelf: Shelf::new(source, slots),
@@ -113,7 +106,6 @@ impl Session {
             };
             let result = desk.run(told);
             idle = desk.idle;
-            idle.extend(spare);
             result
         });
         let mut times = Times::default();

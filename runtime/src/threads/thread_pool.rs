@@ -77,10 +77,19 @@ impl ThreadPool {
     /// Does the work on this thread and on at most `helpers` others, and returns when all are done: how long this one
     /// slept until then, which is long only where the system lets another program go on in place of a helper.
     pub fn share(&self, helpers: usize, work: &Work<'_>) -> Duration {
+        self.beside(helpers, work, || work(0)).1
+    }
+
+    /// As [`ThreadPool::share`], with something else to do for this thread, which gives a value.
+    pub fn beside<T>(
+        &self,
+        helpers: usize,
+        work: &Work<'_>,
+        own: impl FnOnce() -> T,
+    ) -> (T, Duration) {
         let helpers = helpers.min(self.threads.len());
         if helpers == 0 {
-            work(0);
-            return Duration::ZERO;
+            return (own(), Duration::ZERO);
         }
         let job: *const Work<'_> = work;
         // SAFETY: the two types differ in a lifetime only. Helpers use the work while the guard below
@@ -97,12 +106,12 @@ impl ThreadPool {
                 self.shared.begun.notify_one();
             }
         }
-        work(0);
+        let value = own();
         drop(close);
         if self.shared.panicked.load(Ordering::Relaxed) {
             panic!("a thread that helped panicked");
         }
-        slept.get()
+        (value, slept.get())
     }
 }
 
