@@ -1,8 +1,10 @@
-"""Two threads against one, of every model that has data.
+"""Two threads against one, of every model that has data: in batches, and of one instance alone.
 
 Runs with one and with two threads take turns over the same instances; what is compared is the fastest pass over
-all of them, from the first instance read to the last result.
+all of them, from the first instance read to the last result; and for one instance, the largest of all, the median.
 """
+
+import statistics
 
 from common import Refused, least_seconds_of, make_data, markdown, number, ratio, run_program
 from control import TARGETS
@@ -11,6 +13,8 @@ from make_models import MODELS, MORE
 SIZES, BATCH, THREADS = (64, 256), 64, (1, 2)
 # Below this a batch is too short for threads to be worth asking for.
 LONG = 0.01
+# Passes over one instance.
+PASSES = 200
 # How a table calls the two ways to run.
 WAYS = {"--batch": "batches", "--in-flight": "in flight"}
 
@@ -26,9 +30,29 @@ def measure_one(options, data, name):
     for _ in range(options.turns):
         for threads in THREADS:
             passes = options.repetitions
-            stats = run_program(options, data, name, passes, way, BATCH, threads=threads)
+            # Each thread has a batch, or as many in flight.
+            count = BATCH * threads if way == "--in-flight" else BATCH
+            stats = run_program(options, data, name, passes, way, count, threads=threads)
             found[threads] = min(found.get(threads, float("inf")), least_seconds_of([stats]))
     return {"seconds": found, "batches": max(1, stats["instances"] / BATCH), "way": WAYS[way]}
+
+
+def measure_alone(options, data, name):
+    """The median seconds of a pass over the largest instance by the number of threads."""
+    lines = (data / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    alone = data / "alone"
+    alone.mkdir(exist_ok=True)
+    (alone / f"{name}.jsonl").write_text(max(lines, key=len), encoding="utf-8")
+    weights = data / f"{name}.safetensors"
+    if weights.exists() and not (alone / weights.name).exists():
+        (alone / weights.name).symlink_to(weights)
+    found = {threads: [] for threads in THREADS}
+    for _ in range(options.turns):
+        for threads, seconds in found.items():
+            stats = run_program(options, alone, name, PASSES, threads=threads)
+            passes = stats["repetitions"]
+            seconds += [each["record_seconds"] + each["execute_seconds"] for each in passes]
+    return {threads: statistics.median(seconds) for threads, seconds in found.items()}
 
 
 def measure(options):
@@ -41,6 +65,7 @@ def measure(options):
         for name in models:
             try:
                 rows[name] = measure_one(options, data, name)
+                rows[name]["alone"] = measure_alone(options, data, name)
             except Refused as error:
                 figures["refused"][f"{name} at {size}"] = str(error)
     return figures
@@ -48,7 +73,7 @@ def measure(options):
 
 def report(figures):
     """The table in Markdown."""
-    lines = []
+    lines, alone = [], []
     for size, rows in figures["sizes"].items():
         for name, row in rows.items():
             one, two = (row["seconds"][threads] for threads in THREADS)
@@ -62,11 +87,15 @@ def report(figures):
                     ratio(one / two),
                 )
             )
+            one, two = (row["alone"][threads] for threads in THREADS)
+            alone.append((f"{name} at {size}", number(1e3 * one), number(1e3 * two), ratio(one / two)))
     text = (
         f"Milliseconds a batch of {BATCH} with one thread and with two, which take turns; *in flight* has as many instances at a\n"
-        "time. A star marks what takes 10 ms a batch or more on one thread.\n\n"
+        "time on each thread. A star marks what takes 10 ms a batch or more on one thread.\n\n"
     )
     text += markdown(("model", "one thread", "two", "faster"), lines)
+    text += "\nMilliseconds of one instance alone, the largest, by the median of all passes: threads share its products.\n\n"
+    text += markdown(("model", "one thread", "two", "faster"), alone)
     for what, error in figures["refused"].items():
         text += f"\n`{what}` is refused: {error}\n"
     return text
