@@ -65,6 +65,7 @@ pub fn find(opcode: &str) -> Option<Arithmetic> {
             let bits = width(rest)?;
             (extract(rest)?, bits, [bits, 32, 32])
         }
+        "prmt" if rest == "b32" => (Ternary(permute), 32, [32; 3]),
         _ => {
             if let Some(compute) = float(name, rest) {
                 let bits = width(rest.rsplit_once('.').map_or(rest, |(_, of)| of))?;
@@ -160,6 +161,22 @@ fn extract(of: &str) -> Option<Compute> {
         "s64" => Ternary(signed::<64>),
         _ => return None,
     })
+}
+
+/// Four bytes, each of which four bits of the selector choose: the lower three say which of the eight bytes of `b` and
+/// `a`, those of `a` being the lowest, and the fourth whether the chosen byte's sign is to fill it.
+fn permute(a: u64, b: u64, selector: u64) -> u64 {
+    let bytes = b << 32 | a;
+    let chosen = |byte: u32| {
+        let choice = selector >> (4 * byte);
+        let value = (bytes >> (8 * (choice & 7))) as u8;
+        let value = match choice & 8 {
+            0 => value,
+            _ => (value as i8 >> 7) as u8,
+        };
+        u64::from(value) << (8 * byte)
+    };
+    (0..4).map(chosen).sum()
 }
 
 fn compare(comparison: &str, of: &str) -> Option<Compute> {

@@ -330,13 +330,17 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `12`, `0x1f`, and the bits of floats: `0f3F800000`, `0d3FF0000000000000`.
+/// `12`, `0x1f`, either of which may be said to be unsigned (`0x1fU`), and the bits of floats: `0f3F800000`,
+/// `0d3FF0000000000000`.
 fn number(text: &str, line: u32) -> Result<u64, Error> {
-    let in_hex = ["0x", "0f", "0F", "0d", "0D"];
-    let digits = in_hex.iter().find_map(|prefix| text.strip_prefix(prefix));
-    let parsed = match digits {
+    let of_floats = ["0f", "0F", "0d", "0D"];
+    let bits = of_floats
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix));
+    let integer = text.strip_suffix('U').unwrap_or(text);
+    let parsed = match bits.or(integer.strip_prefix("0x")) {
         Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
+        None => integer.parse(),
     };
     parsed.map_err(|_| Error::new(line, format!("`{text}` is not a number")))
 }
@@ -369,6 +373,23 @@ mod tests {
         assert_eq!(*guard, Some(("%p1", true)));
         assert_eq!(operands[1], Operand::Address("s", -8));
         assert_eq!(entry.body[3].line, 13);
+    }
+
+    #[test]
+    fn numbers_are_read() {
+        for (text, bits) in [
+            ("12", 12),
+            ("12U", 12),
+            ("0x7771", 0x7771),
+            ("0x7771U", 0x7771),
+            ("0f3F800000", 0x3f80_0000),
+            ("0d3FF0000000000000", 0x3ff0_0000_0000_0000),
+        ] {
+            assert_eq!(number(text, 1).ok(), Some(bits), "{text}");
+        }
+        for text in ["U", "0xU", "1UU", "0x1u", "0f3F800000U"] {
+            assert!(number(text, 1).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -146,6 +146,30 @@ fn bits() {
 }
 
 #[test]
+fn permutations() {
+    let (a, b) = (0x8372_6150, 0xc7b6_2594);
+    check(&[
+        // Each of the eight bytes, at each place.
+        ("prmt.b32", &[a, b, 0x3210], a),
+        ("prmt.b32", &[a, b, 0x7654], b),
+        ("prmt.b32", &[a, b, 0x0123], 0x5061_7283),
+        ("prmt.b32", &[a, b, 0x4567], 0x9425_b6c7),
+        ("prmt.b32", &[a, b, 0x7340], 0xc783_9450),
+        ("prmt.b32", &[a, b, 0x1111], 0x6161_6161),
+        // The same bytes, of which nothing but the sign is left, everywhere.
+        ("prmt.b32", &[a, b, 0xba98], 0xff00_0000),
+        ("prmt.b32", &[a, b, 0xfedc], 0xffff_00ff),
+        ("prmt.b32", &[a, b, 0x0b3c], 0x50ff_83ff),
+        // As it is written where bools are put together.
+        ("prmt.b32", &[1, 0, 0x7771], 0),
+        ("prmt.b32", &[1, 0, 0x3340], 0x1),
+        ("prmt.b32", &[0x0001, 0x0100, 0x5410], 0x0100_0001),
+        // Of a selector only sixteen bits are looked at.
+        ("prmt.b32", &[a, b, 0xabcd_3210], a),
+    ]);
+}
+
+#[test]
 fn comparisons() {
     for (opcode, holds) in [
         ("setp.eq.b64", [false, true, false]),
@@ -296,7 +320,14 @@ fn conversions() {
 /// Of the opcodes that the compiler writes for all examples, in every precision.
 #[test]
 fn each_opcode_that_is_written_has_a_case() {
-    for cases in [integers, bits, comparisons, floats, conversions] {
+    for cases in [
+        integers,
+        bits,
+        permutations,
+        comparisons,
+        floats,
+        conversions,
+    ] {
         cases();
     }
     let known = include_str!("../../tests/opcodes.txt").lines();
@@ -322,6 +353,14 @@ fn what_is_not_known_is_not_guessed() {
         "shl.u32",
         "bfe.b32",
         "mul.wide.s64",
+        "prmt.b32.f4e",
+        "prmt.b32.b4e",
+        "prmt.b32.rc8",
+        "prmt.b32.ecl",
+        "prmt.b32.ecr",
+        "prmt.b32.rc16",
+        "prmt.b64",
+        "prmt",
         "add",
         "mov.b24",
     ] {
