@@ -64,6 +64,7 @@ keys! {
     ADDRESSES: "addresses",
     ADDR_SPACE: "addr_space",
     ALIGNMENT: "alignment",
+    ALWAYS_INLINE: "always_inline",
     ARG_ATTRS: "arg_attrs",
     AXIS: "axis",
     BF16: "bf16",

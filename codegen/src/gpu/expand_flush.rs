@@ -34,6 +34,9 @@
 //! gpu.func @k$0(…) kernel { … }
 //! ```
 //!
+//! A long body is marked `always_inline`: LLVM would leave it a function, which is called, and the flush's shared memory
+//! one of the module. Short ones it writes out without that, and optimises before it does.
+//!
 //! The number of the thread is masked by what is always zero, so that what each function makes of it stays
 //! with that function; see `thread_of_block`.
 //!
@@ -109,6 +112,10 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     Ok(())
 }
 
+/// Of operations, from which on LLVM is told to write a body out. It does so unasked up to some 3,500 instructions where
+/// a function is called once; loops that it unrolls count as often.
+const LONG: usize = 3000;
+
 /// Gives a function that was declared its body. It is one of the `llvm` dialect, which no other module can
 /// call: LLVM writes it out where it is called, and nowhere else.
 fn define<'c>(
@@ -126,7 +133,10 @@ fn define<'c>(
         (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         (keys::LINKAGE, b.internal_linkage()),
     ];
-    b.op(Op::LlvmFunc, &[], &[], &attributes, vec![body]);
+    let function = b.op(Op::LlvmFunc, &[], &[], &attributes, vec![body]);
+    if nested_ops(function).len() > LONG {
+        set_attribute(function, keys::ALWAYS_INLINE, b.unit_attr());
+    }
     erase(declared);
     Ok(())
 }

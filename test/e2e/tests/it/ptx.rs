@@ -85,12 +85,17 @@ fn with_largest_tiles(artifact: &Path) -> usize {
     count
 }
 
-/// The opcodes of an artifact's PTX.
-fn opcodes(artifact: &Path) -> BTreeSet<String> {
+/// An artifact's PTX.
+fn ptx_of(artifact: &Path) -> String {
     let bytes = std::fs::read(artifact).expect("an artifact");
     let content = Artifact::from_bytes(&bytes).expect("an artifact");
     let text = content.device_code.into_iter().map(|code| code.bytes);
-    let text = String::from_utf8(text.collect::<Vec<_>>().concat()).expect("PTX is text");
+    String::from_utf8(text.collect::<Vec<_>>().concat()).expect("PTX is text")
+}
+
+/// The opcodes of an artifact's PTX.
+fn opcodes(artifact: &Path) -> BTreeSet<String> {
+    let text = ptx_of(artifact);
     let opcode = |line: &str| {
         let line = line.trim_start_matches(['{', ' ', '\t']);
         let line = match line.strip_prefix('@') {
@@ -321,4 +326,30 @@ fn a_mistake_in_the_text_shows() {
     changed(&|text| text.replace("fma.rn.f32", "fma.rn.ftz.f32"))
         .expect_code(2)
         .expect_message(&["of the PTX: `fma.rn.ftz.f32` is not interpreted"]);
+}
+
+/// A kernel of more than LLVM writes out unasked where it is called, in the function of a whole flush: the text has no
+/// function but those that are launched.
+#[test]
+fn a_long_kernel_is_part_of_the_flush() {
+    let steps = |from: &str, number: usize| format!("let a{number} = tanh({from} + x);\n");
+    let chain = (1..100).map(|number| steps(&format!("a{}", number - 1), number));
+    let text = format!(
+        "dim D param w: f32[D, D]
+        fn main(x: f32[D]) -> f32[D] {{ let a0 = x @ w;\n{} a99 }}",
+        chain.collect::<String>()
+    );
+    let mut rng = Rng::new(68);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let row = |rng: &mut Rng| (0..12).map(|_| rng.signed_unit()).collect::<Vec<f64>>();
+    let instances = [0; 5].map(|_| format!("{}\n", json!({"x": row(&mut rng)})));
+    let input = instances.concat();
+    let model = Model::from_text(&text, &[("D", 12)], &mut rng);
+    compile(&model, "f32", &artifact);
+    let functions = ptx_of(&artifact).matches(".func").count();
+    assert_eq!(functions, 0, "functions that are called");
+    let expected = run(&model, &artifact, &["gpu-sim"], &input).expect_code(0);
+    let found = run(&model, &artifact, &["ptx-sim"], &input).expect_code(0);
+    assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
 }
