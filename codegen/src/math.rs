@@ -1,7 +1,7 @@
 //! Transcendental functions as polynomials.
 //!
 //! Most expansions are MLIR's own. Its `sin` and `cos` lose all accuracy away from zero and it has
-//! none for `powf`, so these three are ours (see `math/wide.rs`); so are `exp` and `tanh`, which
+//! none for `powf`, so these three are ours (see `math/wide.rs`); so are `exp`, `tanh` and `erf`, which
 //! models use most and which take fewer operations than MLIR's (see `math/narrow.rs`). The error of each is bounded by a
 //! test: below 1 unit in the last place for `exp`, `log`, `sin`, `cos` and `powf`, below 5 for
 //! `tanh` and `erf`.

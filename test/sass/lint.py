@@ -378,8 +378,8 @@ def loops_of(kernel):
 def product_loop(kernel):
     """The lines of the innermost loop with the most multiply-adds; none where no loop has any.
 
-    A loop of activations has many of them too, for polynomials, and asks the unit of special functions beside: it
-    counts only where there is no other.
+    A loop of activations has many of them too, for polynomials, and asks the unit of special functions beside, or
+    stores in global memory what it computes: it counts only where there is no other.
     """
     loops = loops_of(kernel)
     best, found = (False, 0, 0), []
@@ -388,7 +388,7 @@ def product_loop(kernel):
             continue
         lines = kernel.lines[start : end + 1]
         adds, loads = count(lines)
-        is_product = adds > 0 and not any(line.name == "MUFU" for line in lines)
+        is_product = adds > 0 and not any(line.name in ("MUFU", "STG") for line in lines)
         if (is_product, adds, loads) > best:
             best, found = (is_product, adds, loads), lines
     return found

@@ -65,6 +65,7 @@ def loop(label, *lines):
 
 class Loops(unittest.TestCase):
     load, add, special = "LDS R4, [R5]", "FFMA R0, R1, R2, R0", "MUFU.EX2 R3, R3"
+    store = "STG.E.128 [R68.64], R76"
 
     def inner_loop_of(self, *loops):
         return inner_loop(kernels("\n".join(["        .section .text.one,", *loops]))[0])
@@ -72,8 +73,10 @@ class Loops(unittest.TestCase):
     def test_the_loop_of_a_product_counts(self):
         product = loop(".L_1", self.load, *[self.add] * 4)
         activation = loop(".L_2", self.load, self.special, *[self.add] * 9)
-        self.assertEqual(self.inner_loop_of(product, activation), (4, 1))
-        self.assertEqual(self.inner_loop_of(activation), (9, 1))
+        polynomial = loop(".L_3", self.load, *[self.add] * 9, self.store)
+        for other in (activation, polynomial):
+            self.assertEqual(self.inner_loop_of(product, other), (4, 1))
+            self.assertEqual(self.inner_loop_of(other), (9, 1))
 
     def test_the_largest_innermost_loop_counts(self):
         small, large = (loop(f".L_{count}", self.load, *[self.add] * count) for count in (2, 3))

@@ -1,10 +1,11 @@
-//! `exp` and `tanh` on `f32`, in as few operations as they take.
+//! `exp`, `tanh` and `erf` on `f32`, in as few operations as they take.
 //!
-//! These two make most of a recurrent cell's pointwise work, where the number of operations is what
-//! counts. `tanh` is Eigen's rational one, as in MLIR; `exp` has Cephes' reduction and a minimax
-//! polynomial of one degree less. What is left out of MLIR's expansions is a second clamp that the
+//! The first two make most of a recurrent cell's pointwise work, and `erf` that of an encoder's, where the
+//! number of operations is what counts. `tanh` is Eigen's rational one, as in MLIR; `exp` has Cephes' reduction
+//! and a minimax polynomial of one degree less. What is left out of MLIR's expansions is a second clamp that the
 //! first makes needless, a branch of `tanh` for arguments near zero, where the quotient is accurate
-//! anyway, and the negation in `e^-x`, which goes into the coefficients.
+//! anyway, and the negation in `e^-x`, which goes into the coefficients. `erf` is one polynomial, where MLIR has
+//! quotients of three pairs, whose coefficients each element selects.
 
 use cohort_dialects::builder::{
     Builder, CmpfPredicate, Op, Val, element_of, operands_of, with_element,
@@ -39,9 +40,33 @@ const TANH_OVER: [f32; 7] = [
     4.893_524_6e-3,
 ];
 const TANH_UNDER: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_7e-3, 4.893_525e-3];
+/// Beyond, `erf` is one to 1.7 units in the last place.
+const ERF_LIMIT: f32 = 3.77;
+/// What takes `x²` up to the limit to between -1 and 1, where the powers of a polynomial do not cancel each other; the
+/// one is subtracted.
+const ERF_SCALE: f32 = 0.140_717_24;
+/// `erf(x) / x` as a polynomial in that, highest power first. Of the minimax polynomial's neighbours it is one that is 1
+/// at the limit, and nowhere more where multiply-adds are fused.
+const ERF: [f32; 15] = [
+    9.536_89e-4,
+    -2.419_614_5e-3,
+    2.005_254_4e-3,
+    -3.076_867_7e-3,
+    9.540_722e-3,
+    -1.740_696_3e-2,
+    2.557_718_8e-2,
+    -3.795_54e-2,
+    5.423_418e-2,
+    -7.199_088_5e-2,
+    9.078_516e-2,
+    -0.111_645_28,
+    0.138_657_63,
+    -0.187_068_55,
+    0.375_061_72,
+];
 
 pub(super) fn is_expandable(kind: Op) -> bool {
-    matches!(kind, Op::MathExp | Op::MathTanh)
+    matches!(kind, Op::MathExp | Op::MathTanh | Op::MathErf)
 }
 
 /// The value of the operation; `None` for types other than `f32` and vectors of it.
@@ -51,6 +76,7 @@ pub(super) fn expand<'c>(builder: Builder<'c>, kind: Op, operands: &[Val<'c>]) -
     match kind {
         Op::MathExp => Some(narrow.exp(x)),
         Op::MathTanh => Some(narrow.tanh(x)),
+        Op::MathErf => Some(narrow.erf(x)),
         _ => None,
     }
 }
@@ -117,6 +143,13 @@ impl<'c> Narrow<'c> {
         let over = self.builder.mulf(x, self.polynomial(square, &TANH_OVER));
         self.builder
             .divf(over, self.polynomial(square, &TANH_UNDER))
+    }
+
+    fn erf(&self, x: Val<'c>) -> Val<'c> {
+        let x = self.clamp(x, -ERF_LIMIT, ERF_LIMIT);
+        let square = self.builder.mulf(x, x);
+        let place = self.fma(square, self.constant(ERF_SCALE), self.constant(-1.0));
+        self.builder.mulf(x, self.polynomial(place, &ERF))
     }
 
     /// The polynomial with these coefficients, highest power first.
