@@ -1,20 +1,19 @@
 """Two threads against one, of every model that has data: in batches, and of one instance alone.
 
 Runs with one and with two threads take turns over the same instances; what is compared is the fastest pass over
-all of them, from the first instance read to the last result; and for one instance, the largest of all, the median.
+all of them, from the first instance read to the last result; and for one instance, the largest of all, the median of
+the turn that was disturbed least.
 """
 
-import statistics
-
-from common import Refused, least_seconds_of, make_data, markdown, number, ratio, run_program
+from common import Refused, least_seconds_of, make_data, markdown, number, ratio, run_program, seconds_of
 from control import TARGETS
 from make_models import MODELS, MORE
 
 SIZES, BATCH, THREADS = (64, 256), 64, (1, 2)
 # Below this a batch is too short for threads to be worth asking for.
 LONG = 0.01
-# Passes over one instance.
-PASSES = 200
+# How long a turn over one instance takes about, and passes at least and at most.
+TURN_SECONDS, PASSES = 0.4, (200, 5000)
 # How a table calls the two ways to run.
 WAYS = {"--batch": "batches", "--in-flight": "in flight"}
 
@@ -37,8 +36,10 @@ def measure_one(options, data, name):
     return {"seconds": found, "batches": max(1, stats["instances"] / BATCH), "way": WAYS[way]}
 
 
-def measure_alone(options, data, name):
-    """The median seconds of a pass over the largest instance by the number of threads."""
+def measure_alone(options, data, name, seconds):
+    """The median seconds of a pass over the largest instance in the best turn, by the number of threads; one takes about
+    so many seconds."""
+    passes = min(max(int(TURN_SECONDS / seconds), PASSES[0]), PASSES[1])
     lines = (data / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     alone = data / "alone"
     alone.mkdir(exist_ok=True)
@@ -46,13 +47,12 @@ def measure_alone(options, data, name):
     weights = data / f"{name}.safetensors"
     if weights.exists() and not (alone / weights.name).exists():
         (alone / weights.name).symlink_to(weights)
-    found = {threads: [] for threads in THREADS}
+    found = {threads: float("inf") for threads in THREADS}
     for _ in range(options.turns):
-        for threads, seconds in found.items():
-            stats = run_program(options, alone, name, PASSES, threads=threads)
-            passes = stats["repetitions"]
-            seconds += [each["record_seconds"] + each["execute_seconds"] for each in passes]
-    return {threads: statistics.median(seconds) for threads, seconds in found.items()}
+        for threads, least in found.items():
+            stats = run_program(options, alone, name, passes, threads=threads)
+            found[threads] = min(least, seconds_of([stats]))
+    return found
 
 
 def measure(options):
@@ -65,7 +65,8 @@ def measure(options):
         for name in models:
             try:
                 rows[name] = measure_one(options, data, name)
-                rows[name]["alone"] = measure_alone(options, data, name)
+                seconds = rows[name]["seconds"][1] / BATCH / rows[name]["batches"]
+                rows[name]["alone"] = measure_alone(options, data, name, seconds)
             except Refused as error:
                 figures["refused"][f"{name} at {size}"] = str(error)
     return figures
@@ -94,7 +95,7 @@ def report(figures):
         "time on each thread. A star marks what takes 10 ms a batch or more on one thread.\n\n"
     )
     text += markdown(("model", "one thread", "two", "faster"), lines)
-    text += "\nMilliseconds of one instance alone, the largest, by the median of all passes: threads share its products.\n\n"
+    text += "\nMilliseconds of one instance alone, the largest, by the median pass of the best turn: threads share its products.\n\n"
     text += markdown(("model", "one thread", "two", "faster"), alone)
     for what, error in figures["refused"].items():
         text += f"\n`{what}` is refused: {error}\n"

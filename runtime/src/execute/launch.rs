@@ -106,6 +106,9 @@ impl Flush<'_> {
         launches: &mut [Launches],
     ) -> Result<Instant, Error> {
         self.workers.reserve(self.scratch_bytes())?;
+        if self.workers.threads() > 1 {
+            self.workers.expect(self.work());
+        }
         buffers.laps.begin();
         let outcome = self.launch_all(begin, buffers, launches);
         let end = Instant::now();
@@ -227,6 +230,16 @@ impl Flush<'_> {
             self.in_time()?;
         }
         Ok(())
+    }
+
+    /// Operations of all launches, but for those of lists.
+    fn work(&self) -> u64 {
+        let launched = self.cached.iter().chain(self.placed);
+        let work = launched.map(|placed| {
+            let kernel = &self.kernels[placed.kernel as usize];
+            u64::from(placed.rows).saturating_mul(kernel.row_work)
+        });
+        work.fold(0, u64::saturating_add)
     }
 
     /// What the kernel needs that needs the most.

@@ -20,6 +20,11 @@ pub const MIN_WORK: u64 = 400_000;
 /// Bytes that a thread copies at once. They stay in its cache, and are few enough for no copy to go
 /// around it.
 const COPIED: usize = 256 << 10;
+/// Work for which sleeping threads are woken, so that they share its products: a tenth of a millisecond, as that takes some
+/// microseconds; and at most, where fewer than half of the products were shared after the times before: a thread may look for
+/// work in place of the one that has it.
+const WAKING_WORK: u64 = 8_000_000;
+const MOST_WAKING_WORK: u64 = WAKING_WORK << 6;
 /// Ranges a thread, so that a thread that is held up does not hold up the launch.
 const RANGES_A_THREAD: u64 = 3;
 
@@ -44,8 +49,19 @@ pub struct Workers {
     scratch: Vec<Mutex<AlignedBuffer>>,
     /// What each has room for.
     reserved: AtomicUsize,
+    waking: Mutex<Waking>,
     /// Is told who did what.
     profile: Option<Arc<Profile>>,
+}
+
+/// When sleeping threads are woken.
+struct Waking {
+    /// Work since they were, and how much there is to be until they are.
+    work: u64,
+    most: u64,
+    /// How often there was work for those that are awake by then, and one of them joined.
+    offered: u64,
+    joined: u64,
 }
 
 impl Workers {
@@ -59,6 +75,12 @@ impl Workers {
             pool,
             scratch: scratch.collect::<Result<_, Error>>()?,
             reserved: AtomicUsize::new(0),
+            waking: Mutex::new(Waking {
+                work: 0,
+                most: WAKING_WORK,
+                offered: 0,
+                joined: 0,
+            }),
             profile: None,
         })
     }
@@ -78,6 +100,23 @@ impl Workers {
     /// From now on the profile is told which thread did how much when.
     pub fn set_profile(&mut self, profile: Option<Arc<Profile>>) {
         self.profile = profile;
+    }
+
+    /// There are going to be launches with that many operations.
+    pub fn expect(&self, work: u64) {
+        let mut waking = self.waking.lock().unwrap_or_else(PoisonError::into_inner);
+        waking.work = waking.work.saturating_add(work);
+        if waking.work < waking.most {
+            return;
+        }
+        let (offered, joined) = self.pool.offered_and_joined();
+        let (new, helped) = (offered - waking.offered, joined - waking.joined);
+        waking.most = match 2 * helped > new {
+            true => WAKING_WORK,
+            false => (2 * waking.most).min(MOST_WAKING_WORK),
+        };
+        (waking.work, waking.offered, waking.joined) = (0, offered, joined);
+        self.pool.wake();
     }
 
     /// Calls `run(begin, end, scratch)` for ranges that cover all rows, and returns when all are
@@ -246,6 +285,26 @@ mod tests {
         assert_eq!([18, 24].map(ranges), [2; 2]);
         assert_eq!([25, 35].map(ranges), [1; 2]);
         assert_eq!([36, 48, 1000].map(ranges), [3, 4, 6]);
+    }
+
+    #[test]
+    fn threads_that_do_not_come_are_woken_ever_more_rarely() {
+        let workers = Workers::new(2).unwrap();
+        let most = || workers.waking.lock().unwrap().most;
+        workers.expect(WAKING_WORK - 1);
+        assert_eq!(most(), WAKING_WORK);
+        workers.expect(1);
+        assert_eq!(most(), 2 * WAKING_WORK);
+        for _ in 0..20 {
+            workers.expect(u64::MAX);
+        }
+        assert_eq!(most(), MOST_WAKING_WORK);
+        // One that came once is worth waking.
+        while workers.pool.offered_and_joined().1 == 0 {
+            workers.pool.share(1, &|_| std::thread::yield_now());
+        }
+        workers.expect(MOST_WAKING_WORK);
+        assert_eq!(most(), WAKING_WORK);
     }
 
     #[test]

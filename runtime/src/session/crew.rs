@@ -49,6 +49,6 @@ impl Crew {
                 work(number, given);
             }
         };
-        pool.beside(given.len(), &lane, desk).0
+        pool.beside(given.len(), &lane, desk)
     }
 }

@@ -6,9 +6,8 @@
 //! in time compute some of its panels. A thread begins with the panels of its number, which are the same in each launch of
 //! a kernel: as far as its second cache holds them, they are there already, and two cores hold together what one cannot.
 //!
-//! Where other programs need the processors as well, a helper may be held up in the middle of its panels, or run in place of the
-//! thread that waits for it. So where this one has to sleep for its helpers again and again, nobody helps for a while, and longer
-//! each time that it comes to that.
+//! Only threads that are awake help: to wake one takes longer than many a product. They look for work for some time before they
+//! sleep, and are woken for what is going to take long ([`Workers::expect`](crate::execute::workers::Workers::expect)).
 //!
 //! Each element is computed by one thread, in the order of its terms, so no bit depends on who did.
 
@@ -16,7 +15,6 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use cohort_abi::{PANEL_COLUMNS, ProductFn, VECTOR_COLUMNS};
 
@@ -30,43 +28,9 @@ const MOST_PARTS: usize = u64::BITS as usize;
 const PANEL_VECTORS: i64 = PANEL_COLUMNS / VECTOR_COLUMNS;
 const VECTOR_BYTES: i64 = VECTOR_COLUMNS * size_of::<f32>() as i64;
 
-/// How often this thread slept for its helpers, in a row or nearly so, until they are more of a burden than a help: each time
-/// counts four times as much as one in which they were done by themselves.
-const MOST_SLEPT: u32 = 8;
-const SLEPT: u32 = 4;
-/// Asleep so long, it was held up by another program.
-const HELD_UP: Duration = Duration::from_micros(200);
-/// How long nobody helps after that, the first time and at most.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-
 thread_local! {
     /// Whose threads help this one.
     static HELPERS: Cell<*const ThreadPool> = const { Cell::new(ptr::null()) };
-    /// When nobody does, and what speaks for the next time.
-    static PAUSE: Cell<Option<Pause>> = const { Cell::new(None) };
-    static BURDEN: Cell<u32> = const { Cell::new(0) };
-}
-
-/// A time in which nobody helps.
-#[derive(Clone, Copy)]
-struct Pause {
-    end: Instant,
-    length: Duration,
-}
-
-impl Pause {
-    /// The one that begins now, after another one or none.
-    fn after(before: Option<Pause>, now: Instant) -> Pause {
-        let length = match before {
-            Some(before) if now < before.end + 10 * before.length => {
-                (2 * before.length).min(LONGEST_PAUSE)
-            }
-            _ => SHORTEST_PAUSE,
-        };
-        let end = now + length;
-        Pause { end, length }
-    }
 }
 
 /// Runs a part of a launch, of which no other one runs meanwhile, with the pool's threads to help with its products.
@@ -172,19 +136,21 @@ pub unsafe extern "C" fn cohort_share_product(
         vectors,
     };
     let panels = (vectors + PANEL_VECTORS - 1) / PANEL_VECTORS;
-    let is_paused = PAUSE.get().is_some_and(|pause| Instant::now() < pause.end);
     // SAFETY: a pool stays as long as it is set.
-    let pool = unsafe { HELPERS.get().as_ref() };
-    let Some(pool) = pool.filter(|_| !is_paused) else {
+    let Some(pool) = (unsafe { HELPERS.get().as_ref() }) else {
         // SAFETY: the caller's promise.
         return unsafe { product.compute(0, panels) };
     };
     let worth = rows * k * vectors * VECTOR_COLUMNS / LEAST_WORK;
     let threads = pool.threads().min(MOST_PARTS) as i64;
-    let parts = worth.min(panels).min(threads).max(1);
+    let parts = worth.min(panels).min(threads);
+    if parts < 2 {
+        // SAFETY: the caller's promise.
+        return unsafe { product.compute(0, panels) };
+    }
     let taken = AtomicU64::new(0);
     let product = &product;
-    let slept = pool.share(parts as usize - 1, &|thread| {
+    pool.share_with_awake(parts as usize - 1, &|thread| {
         for next in 0..parts {
             let part = (thread as i64 + next) % parts;
             if taken.fetch_or(1 << part, Ordering::Relaxed) & (1 << part) == 0 {
@@ -193,15 +159,6 @@ pub unsafe extern "C" fn cohort_share_product(
             }
         }
     });
-    let burden = match slept {
-        Duration::ZERO => BURDEN.get().saturating_sub(1),
-        slept if slept >= HELD_UP => SLEPT * MOST_SLEPT,
-        _ => BURDEN.get() + SLEPT,
-    };
-    BURDEN.set(burden % (SLEPT * MOST_SLEPT));
-    if burden >= SLEPT * MOST_SLEPT {
-        PAUSE.set(Some(Pause::after(PAUSE.get(), Instant::now())));
-    }
 }
 
 #[cfg(test)]
@@ -310,18 +267,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn who_is_held_up_again_pauses_longer_and_not_for_ever() {
-        let begin = Instant::now();
-        let mut pause = Pause::after(None, begin);
-        assert_eq!(pause.end, begin + SHORTEST_PAUSE);
-        for _ in 0..20 {
-            pause = Pause::after(Some(pause), pause.end);
-        }
-        assert_eq!(pause.length, LONGEST_PAUSE);
-        let later = pause.end + 10 * LONGEST_PAUSE;
-        assert_eq!(Pause::after(Some(pause), later).length, SHORTEST_PAUSE);
     }
 }

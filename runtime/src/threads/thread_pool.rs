@@ -3,17 +3,18 @@
 //! A launch takes some microseconds up to some milliseconds, and there are many. What hands work to a
 //! pool of other threads and sleeps meanwhile pays for two switches each time, and its rows are in
 //! another core's cache. Here whoever has work does it, helpers join if they come in time, and both
-//! look for each other for some microseconds before they sleep.
+//! look for each other for some time before they sleep. Work that is shorter than it takes to wake a helper is for those that
+//! are awake.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-/// How often a thread looks before it sleeps: some ten microseconds.
+/// How often a thread looks whether helpers are done, before it sleeps: some ten microseconds.
 const LOOKS: usize = 400;
+/// How often a helper looks for work: a tenth of a millisecond. To wake it takes longer than many a launch.
+const HELPER_LOOKS: usize = 5000;
 
 /// Work that any number of threads may do at once, each given its number.
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
@@ -35,6 +36,9 @@ struct Shared {
     jobs: AtomicU64,
     /// Helpers at work; it grows with the state locked.
     active: AtomicUsize,
+    /// Counts work for those that are awake, and helpers that joined.
+    offered: AtomicU64,
+    joined: AtomicU64,
     panicked: AtomicBool,
 }
 
@@ -43,6 +47,8 @@ struct State {
     /// The work at hand, and how many helpers may still join.
     job: Option<(Job, usize)>,
     asleep: usize,
+    /// How often those that sleep were woken to look for work.
+    wakes: u64,
     ends: bool,
 }
 
@@ -74,35 +80,54 @@ impl ThreadPool {
         self.threads.len() + 1
     }
 
-    /// Does the work on this thread and on at most `helpers` others, and returns when all are done: how long this one
-    /// slept until then, which is long only where the system lets another program go on in place of a helper.
-    pub fn share(&self, helpers: usize, work: &Work<'_>) -> Duration {
-        self.beside(helpers, work, || work(0)).1
+    /// Does the work on this thread and on at most `helpers` others, and returns when all are done.
+    pub fn share(&self, helpers: usize, work: &Work<'_>) {
+        self.begin(helpers, true, work, || work(0));
+    }
+
+    /// As [`ThreadPool::share`], with helpers that are awake.
+    pub fn share_with_awake(&self, helpers: usize, work: &Work<'_>) {
+        self.shared.offered.fetch_add(1, Ordering::Relaxed);
+        self.begin(helpers, false, work, || work(0));
     }
 
     /// As [`ThreadPool::share`], with something else to do for this thread, which gives a value.
-    pub fn beside<T>(
-        &self,
-        helpers: usize,
-        work: &Work<'_>,
-        own: impl FnOnce() -> T,
-    ) -> (T, Duration) {
+    pub fn beside<T>(&self, helpers: usize, work: &Work<'_>, own: impl FnOnce() -> T) -> T {
+        self.begin(helpers, true, work, own)
+    }
+
+    /// Wakes helpers that sleep, to look for work: there is going to be some.
+    pub fn wake(&self) {
+        let mut state = self.shared.lock();
+        if state.asleep > 0 {
+            state.wakes += 1;
+            self.shared.begun.notify_all();
+        }
+    }
+
+    /// Since there is the pool: how often there was work for helpers that are awake, and how often a helper joined.
+    pub fn offered_and_joined(&self) -> (u64, u64) {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        (count(&self.shared.offered), count(&self.shared.joined))
+    }
+
+    fn begin<T>(&self, helpers: usize, wakes: bool, work: &Work<'_>, own: impl FnOnce() -> T) -> T {
         let helpers = helpers.min(self.threads.len());
         if helpers == 0 {
-            return (own(), Duration::ZERO);
+            return own();
         }
         let job: *const Work<'_> = work;
         // SAFETY: the two types differ in a lifetime only. Helpers use the work while the guard below
         // lives, and the work outlives that.
         let job = Job(unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(job) });
         self.shared.panicked.store(false, Ordering::Relaxed);
-        let slept = Cell::new(Duration::ZERO);
-        let close = Close(&self.shared, &slept);
+        let close = Close(&self.shared);
         {
             let mut state = self.shared.lock();
             state.job = Some((job, helpers));
             self.shared.jobs.fetch_add(1, Ordering::Release);
-            for _ in 0..helpers.min(state.asleep) {
+            let woken = if wakes { state.asleep } else { 0 };
+            for _ in 0..helpers.min(woken) {
                 self.shared.begun.notify_one();
             }
         }
@@ -111,7 +136,7 @@ impl ThreadPool {
         if self.shared.panicked.load(Ordering::Relaxed) {
             panic!("a thread that helped panicked");
         }
-        (value, slept.get())
+        value
     }
 }
 
@@ -126,21 +151,19 @@ impl Drop for ThreadPool {
     }
 }
 
-/// When dropped, no helper joins any more, and all have left; it tells how long it slept until then.
-struct Close<'a>(&'a Shared, &'a Cell<Duration>);
+/// When dropped, no helper joins any more, and all have left.
+struct Close<'a>(&'a Shared);
 
 impl Drop for Close<'_> {
     fn drop(&mut self) {
         self.0.lock().job = None;
         let is_busy = || self.0.active.load(Ordering::Acquire) > 0;
-        look(|| !is_busy());
+        look(LOOKS, || !is_busy());
         if is_busy() {
-            let begin = Instant::now();
             let mut state = self.0.lock();
             while is_busy() {
                 state = wait(&self.0.ended, state);
             }
-            self.1.set(begin.elapsed());
         }
     }
 }
@@ -173,9 +196,11 @@ impl Shared {
     /// Waits for work that was not seen so far, and joins; `None` at the end.
     fn next(&self, seen: &mut u64) -> Option<Job> {
         loop {
-            look(|| self.jobs.load(Ordering::Acquire) != *seen);
+            look(HELPER_LOOKS, || self.jobs.load(Ordering::Acquire) != *seen);
             let mut state = self.lock();
-            while self.jobs.load(Ordering::Relaxed) == *seen && !state.ends {
+            let wakes = state.wakes;
+            let is_idle = || self.jobs.load(Ordering::Relaxed) == *seen;
+            while is_idle() && !state.ends && state.wakes == wakes {
                 state.asleep += 1;
                 state = wait(&self.begun, state);
                 state.asleep -= 1;
@@ -183,10 +208,14 @@ impl Shared {
             if state.ends {
                 return None;
             }
+            if is_idle() {
+                continue;
+            }
             *seen = self.jobs.load(Ordering::Relaxed);
             if let Some((job, seats @ 1..)) = &mut state.job {
                 *seats -= 1;
                 self.active.fetch_add(1, Ordering::Relaxed);
+                self.joined.fetch_add(1, Ordering::Relaxed);
                 return Some(*job);
             }
         }
@@ -194,8 +223,8 @@ impl Shared {
 }
 
 /// Waits for something for a short time.
-fn look(is_there: impl Fn() -> bool) {
-    for _ in 0..LOOKS {
+fn look(times: usize, is_there: impl Fn() -> bool) {
+    for _ in 0..times {
         if is_there() {
             return;
         }
@@ -244,6 +273,21 @@ mod tests {
                 }
             });
             assert_eq!(sum.into_inner(), 3 * round + 3);
+        }
+    }
+
+    #[test]
+    fn one_that_sleeps_helps_with_short_work_once_it_is_woken() {
+        let pool = ThreadPool::new(1).unwrap();
+        let sleeps = || pool.shared.lock().asleep == 1;
+        while !sleeps() {
+            std::thread::yield_now();
+        }
+        pool.share_with_awake(1, &|number| assert_eq!(number, 0));
+        assert!(sleeps() && pool.offered_and_joined() == (1, 0));
+        while pool.offered_and_joined().1 == 0 {
+            pool.wake();
+            pool.share_with_awake(1, &|_| std::thread::yield_now());
         }
     }
 
