@@ -58,7 +58,8 @@ pub type EntryFn = unsafe extern "C" fn(*mut Context, *const u64, *mut u64);
 ///   first of the dims that count the call's rows;
 /// * `results`: for each result, the address of the row of the bucket's row 0; rows are dense;
 /// * `constants`: for each of the manifest's constants, its address;
-/// * `scratch`: at least the manifest's `scratch_bytes`, 64-byte aligned, private to the caller.
+/// * `scratch`: at least the manifest's `scratch_bytes`, 64-byte aligned, private to the caller, and to threads that share a
+///   product with it ([`symbols::SHARE_PRODUCT`]).
 pub type KernelFn = unsafe extern "C" fn(
     begin: i64,
     end: i64,

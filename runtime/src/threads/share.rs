@@ -101,10 +101,6 @@ impl Product {
 /// # Safety
 ///
 /// `function` may be called with all that follows it.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "compiled code hands on what the product takes"
-)]
 pub unsafe extern "C" fn cohort_share_product(
     function: ProductFn,
     a: *const *const c_void,
