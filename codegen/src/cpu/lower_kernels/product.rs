@@ -94,7 +94,7 @@ impl Product {
 pub fn called<'c>(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Called, Failed> {
     let (width, format) = panels(kernel, op)?;
     let columns = number(op, keys::COLUMNS)?;
-    let most = kernel.block_rows * number(op, keys::ROWS)?;
+    let most = kernel.block_rows.saturating_mul(number(op, keys::ROWS)?);
     let is_shared = width > 1 && shared_from(number(op, keys::K)?, columns) <= most;
     Ok(Called { format, is_shared })
 }
@@ -103,7 +103,7 @@ pub fn called<'c>(kernel: &Kernel<'c>, op: OperationRef<'c, 'c>) -> Result<Calle
 /// a whole.
 fn shared_from(k: i64, columns: i64) -> i64 {
     match columns > PANEL {
-        true => (SHARED_FROM + k * columns - 1) / (k * columns).max(1),
+        true => 1 + (SHARED_FROM - 1) / k.saturating_mul(columns).max(1),
         false => i64::MAX,
     }
 }
