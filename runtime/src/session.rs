@@ -12,6 +12,7 @@ mod crew;
 mod deciding;
 mod engines;
 mod lane;
+mod pace;
 
 use std::io::Write;
 use std::sync::Arc;

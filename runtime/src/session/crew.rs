@@ -1,5 +1,4 @@
-//! The threads of lanes, which stay from run to run: one that is begun anew is often put beside another one on a processor, and
-//! waits there for milliseconds, while one that wakes goes to a processor that is free.
+//! The threads of lanes, which stay from run to run: of those that are begun anew, some began milliseconds late.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -6,7 +6,7 @@ use super::graph::{Graph, Kind, NodeId, dense_strides};
 use crate::kernel::affine::Affine;
 
 /// Floats in a vector; rows in scratch start at multiples of it.
-pub const LANES: i64 = 16;
+pub const LANES: i64 = cohort_abi::VECTOR_COLUMNS;
 
 /// Memory that outlives a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use super::graph::NodeId;
 use super::layout::{LANES, Place, View, round_up};
 
 /// Columns of a packed panel of weights.
-pub const PANEL: i64 = 32;
+pub const PANEL: i64 = cohort_abi::PANEL_COLUMNS;
 
 /// Rows of the largest tile of a product.
 pub const TILE_ROWS: i64 = 12;
