@@ -41,6 +41,10 @@ pub struct Manifest {
     /// Every place where a tensor decides; none means that no instance is ever suspended.
     #[serde(default)]
     pub forces: Vec<Force>,
+    /// Whether lists grow in place while instances may wait: what is written then is not as it was if an instance goes
+    /// back to where it waited. Anything else in an instance's memory is written once, before it is read.
+    #[serde(default)]
+    pub grows_in_place: bool,
     /// Every place where a value is shown to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub debugs: Vec<Debug>,

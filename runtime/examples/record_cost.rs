@@ -98,6 +98,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
         debugs: vec![],
         forces: vec![],
         computed: vec![],
+        grows_in_place: false,
         gradients: None,
         structure: None,
         gpu_flush: None,

@@ -100,6 +100,7 @@ fn main() -> Result<(), cohort_runtime::Error> {
             pool: 0,
         }],
         computed: vec![],
+        grows_in_place: false,
         gradients: None,
         structure: None,
         gpu_flush: None,

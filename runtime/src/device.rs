@@ -67,6 +67,8 @@ pub struct Options {
     pub times: bool,
     /// Whether a batch is recorded while the one before it is computed.
     pub overlap: bool,
+    /// Whether decisions are guessed: see [`crate::speculation`].
+    pub speculation: bool,
     /// How tensor cores add, where PTX is interpreted.
     pub tensor_cores: TensorCores,
 }
@@ -77,6 +79,7 @@ impl Default for Options {
             graphs: true,
             times: false,
             overlap: true,
+            speculation: true,
             tensor_cores: TensorCores::default(),
         }
     }

@@ -37,7 +37,8 @@ use crate::report::Progress;
 use crate::report::profile::{Gauge, Span};
 use crate::report::stats::{Stats, Times};
 use crate::report::trace::trace_flush;
-use crate::threads::strands::{StackPool, Wait};
+use crate::speculation::Predictor;
+use crate::threads::strands::StackPool;
 
 /// More instances at once fill no kernel better, and each needs a stack.
 pub const MOST_ALIVE: usize = 1 << 14;
@@ -94,6 +95,8 @@ pub struct Engine {
     generations: VecDeque<Generation>,
     first_generation: u64,
     spare: Vec<Generation>,
+    /// How many were alive when others were admitted last.
+    admitted: usize,
     /// Bytes of the control programs of those that are alive.
     held_bytes: u64,
     /// Rows of instances without a result, and of those that ran again.
@@ -111,8 +114,13 @@ pub struct Engine {
 
 impl Engine {
     /// An engine whose instances have stacks of `stack_bytes` bytes and `result_slots` slots for results, one
-    /// of `engines` at the same time.
-    pub fn new(stack_bytes: u64, result_slots: usize, engines: usize) -> Engine {
+    /// of `engines` at the same time; decisions are guessed, if there is something to guess them by.
+    pub fn new(
+        stack_bytes: u64,
+        result_slots: usize,
+        engines: usize,
+        predictor: Option<Predictor>,
+    ) -> Engine {
         Engine {
             stack_bytes,
             result_slots,
@@ -127,6 +135,7 @@ impl Engine {
             generations: VecDeque::new(),
             first_generation: 0,
             spare: Vec::new(),
+            admitted: 0,
             held_bytes: 0,
             wasted_rows: 0,
             ended_early: 0,
@@ -136,6 +145,8 @@ impl Engine {
             common: Common {
                 alignment: Alignment::default(),
                 pool: StackPool::new(stack_bytes, engines),
+                predictor,
+                alive: 0,
             },
             lap: Instant::now(),
         }
@@ -209,10 +220,16 @@ impl Engine {
         self.alive.len()
     }
 
-    /// Rows that were computed for instances without a result, or for those that then ran again, since
+    /// Rows that were computed for instances without a result, for those that then ran again, or behind wrong guesses, since
     /// [`Engine::clear_counts`].
     pub fn wasted_rows(&self) -> u64 {
-        self.wasted_rows
+        let guessed = self.common.predictor.as_ref();
+        self.wasted_rows + guessed.map_or(0, |predictor| predictor.wasted_rows)
+    }
+
+    /// What decisions are guessed by, where they are.
+    pub fn predictor(&self) -> Option<&Predictor> {
+        self.common.predictor.as_ref()
     }
 
     /// How often no other instance was admitted, as those that waited had recorded enough, since
@@ -225,6 +242,9 @@ impl Engine {
     pub fn clear_counts(&mut self) {
         self.wasted_rows = 0;
         self.ended_early = 0;
+        if let Some(predictor) = &mut self.common.predictor {
+            predictor.clear_counts();
+        }
     }
 
     /// Ends a part of the run; when it began, and how long it took. The next one begins, so that the clock is read once
@@ -296,6 +316,7 @@ impl Engine {
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         let read = feed.read();
+        let alive_before = self.alive.len();
         let is_crowd = (self.alive.first()).is_some_and(|instance| instance.again.is_some());
         let is_batch = !window.is_in_flight && !self.alive.is_empty();
         if self.alive.is_empty()
@@ -356,6 +377,9 @@ impl Engine {
                 waiting += usize::from(self.alive.last().is_some_and(|last| last.waits()));
                 left -= 1;
             }
+        }
+        if alive_before < self.alive.len() {
+            self.admitted = self.alive.len();
         }
         let (begin, took) = self.end_lap();
         report.times.record += took.saturating_sub(feed.read() - read);
@@ -418,6 +442,7 @@ impl Engine {
             Ok((arguments, bytes)) => unsafe {
                 let key = inputs.key(ticket.index);
                 let left = forks_left(machine, &self.common.pool, self.alive.len() + 1);
+                self.common.alive = self.admitted.max(self.alive.len() + 1);
                 machine.recorder.set_forks_left(left);
                 instance.start(machine, key, arguments, bytes, &mut self.common)?;
             },
@@ -540,13 +565,15 @@ impl Engine {
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         self.requests.clear();
+        let mut guesses = 0;
         for instance in &self.alive {
-            for wait in instance.waits_for() {
-                if let Wait::Forced { handle, force } = *wait {
-                    self.requests.push((handle, machine.force_pool(force)?));
-                    if let Some(survey) = machine.executor.survey_mut() {
-                        survey.wait(force);
-                    }
+            guesses += instance.guesses();
+            for (number, (handle, force)) in instance.asks_for().enumerate() {
+                self.requests.push((handle, machine.force_pool(force)?));
+                if let Some(survey) = machine.executor.survey_mut()
+                    && number >= instance.guesses()
+                {
+                    survey.wait(force);
                 }
             }
         }
@@ -556,10 +583,17 @@ impl Engine {
         machine
             .executor
             .decisions(&self.requests, &mut self.decisions)?;
-        report.stats.suspensions += self.decisions.len() as u64;
+        report.stats.suspensions += (self.decisions.len() - guesses) as u64;
+        if let Some(predictor) = &mut self.common.predictor {
+            let kernels = machine.manifest.kernels.iter();
+            let launches = kernels.zip(machine.executor.launches());
+            let flops = launches.map(|(kernel, all)| all.flops(kernel.flops_per_row));
+            predictor.computed(flops.sum(), self.decisions.len());
+        }
         self.common.alignment.meet();
         let mut decisions = self.decisions.iter().copied();
         let alive = self.alive.len();
+        self.common.alive = alive;
         for instance in &mut self.alive {
             let left = forks_left(machine, &self.common.pool, alive);
             machine.recorder.set_forks_left(left);

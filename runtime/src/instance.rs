@@ -2,6 +2,8 @@
 //!
 //! What an instance leaves behind when it is done, stack and memory, serves the next one.
 
+mod ahead;
+
 use std::time::{Duration, Instant};
 
 use cohort_abi::manifest::{Elem, Manifest};
@@ -14,8 +16,11 @@ use crate::io::shown::Shown;
 use crate::memory::align::Alignment;
 use crate::memory::bump::Bump;
 use crate::recorder::{Recorder, State, Stopped};
+use crate::speculation::Predictor;
 use crate::threads::fiber::{Event, Fiber, Job, Signal};
 use crate::threads::strands::{StackPool, Strands, Wait};
+
+use ahead::{Ahead, Found};
 
 /// Which instance of the input it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +78,10 @@ pub struct Common {
     pub alignment: Alignment,
     /// Stacks for strands.
     pub pool: StackPool,
+    /// What decisions are guessed by, where they are.
+    pub predictor: Option<Predictor>,
+    /// How many instances are alive.
+    pub alive: usize,
 }
 
 /// What instances run on.
@@ -113,6 +122,7 @@ pub struct Instance {
     beginning: Beginning,
     /// Rows that were computed before it began again.
     repeated_rows: u64,
+    ahead: Ahead,
     state: State,
     results: Box<[u64]>,
 }
@@ -139,6 +149,7 @@ impl Instance {
                 input_bytes: 0,
             },
             repeated_rows: 0,
+            ahead: Ahead::default(),
             results: vec![0; result_slots].into(),
         }))
     }
@@ -151,11 +162,6 @@ impl Instance {
     /// Whether it waits for what it has recorded.
     pub fn waits(&self) -> bool {
         matches!(self.status, Status::Waits)
-    }
-
-    /// What it waits for.
-    pub fn waits_for(&self) -> impl Iterator<Item = &Wait> {
-        self.strands.waits()
     }
 
     /// What was recorded of it, where gradients are wanted.
@@ -204,7 +210,10 @@ impl Instance {
         }
         self.status = match error {
             Error::Late => Status::Failed(machine.describe(&Stop::LATE, 0)),
-            _ if is_alone => Status::Failed(InstanceError::no_memory(Some(error))),
+            // Without what it guessed it may need less.
+            _ if is_alone && !self.is_ahead() => {
+                Status::Failed(InstanceError::no_memory(Some(error)))
+            }
             _ => Status::Crowded(self.run_again()),
         };
     }
@@ -246,6 +255,7 @@ impl Instance {
 
     /// Takes back what an instance that is done used.
     pub fn clear(&mut self, common: &mut Common) {
+        self.decide_nothing(common);
         self.strands.clear(&mut self.state, &mut common.pool);
         self.strands.trim_unless_shallow(&self.state);
         self.state.clear();
@@ -293,7 +303,7 @@ impl Instance {
     }
 
     /// Gives the instance what it waits for, and runs it until it waits again or is done. The decisions
-    /// are those of [`Instance::waits_for`] that are forced, in that order.
+    /// are those of [`Instance::asks_for`], in that order.
     ///
     /// # Safety
     ///
@@ -306,6 +316,8 @@ impl Instance {
     ) -> Result<(), Error> {
         machine.recorder.enter(&mut self.state);
         self.is_new = false;
+        // SAFETY: the caller's promise.
+        let found = unsafe { self.check_guesses(machine, decisions, common)? };
         machine.recorder.continue_instance();
         machine
             .recorder
@@ -315,6 +327,18 @@ impl Instance {
         }
         let mut turn = Turn::Waits;
         self.strands.answer();
+        match found {
+            Found::Right => {}
+            Found::Ended => {
+                self.status = Status::Finished;
+                turn = Turn::Done;
+            }
+            // SAFETY: the caller's promise; the fiber waits for this.
+            Found::Wrong { force, bits } => unsafe {
+                let signal = self.give(machine, force, bits)?;
+                turn = self.go_on(machine, signal, common)?;
+            },
+        }
         let mut index = 0;
         while let Some((strand, wait)) = self.strands.answered(index) {
             index += 1;
@@ -332,7 +356,10 @@ impl Instance {
             // waited for.
             turn = unsafe {
                 let signal = match wait {
-                    Wait::Forced { force, .. } => self.give(machine, force, bits),
+                    Wait::Forced { force, .. } => {
+                        self.decided(force, bits, common);
+                        self.give(machine, force, bits)
+                    }
                     Wait::Shown(shown) => self.show(machine, shown),
                 }?;
                 self.go_on(machine, signal, common)?
@@ -435,14 +462,18 @@ impl Instance {
         loop {
             let next = match signal.event() {
                 Event::Forced { handle, force } => match machine.recorder.is_computed(handle) {
-                    Some(false) => {
-                        let bucket = handle.bucket() as usize;
-                        if let Some(levels) = machine.recorder.levels(bucket) {
-                            common.alignment.learn(self.is_new, levels);
+                    // SAFETY: it is this instance that runs, and asks.
+                    Some(false) => match unsafe { self.guess(machine, common, (handle, force))? } {
+                        Some(signal) => Some(signal),
+                        None => {
+                            let bucket = handle.bucket() as usize;
+                            if let Some(levels) = machine.recorder.levels(bucket) {
+                                common.alignment.learn(self.is_new, levels);
+                            }
+                            self.strands.wait(Wait::Forced { handle, force });
+                            None
                         }
-                        self.strands.wait(Wait::Forced { handle, force });
-                        None
-                    }
+                    },
                     Some(true) => {
                         let bits = machine.decision(handle, force)?;
                         // SAFETY: it is this instance that runs.
@@ -456,7 +487,7 @@ impl Instance {
                     let is_computed = unsafe {
                         shown.is_computed(machine.manifest, machine.recorder, machine.executor)?
                     };
-                    match is_computed {
+                    match is_computed && !self.is_ahead() {
                         // SAFETY: it is this instance that runs.
                         true => Some(unsafe { self.show(machine, shown) }?),
                         false => {
@@ -479,6 +510,10 @@ impl Instance {
                     self.strands.await_strand(scope, index);
                     None
                 }
+                Event::Finished if self.is_ahead() => {
+                    self.end_ahead();
+                    return Ok(Turn::Waits);
+                }
                 Event::Finished if self.strands.is_first() => {
                     self.status = Status::Finished;
                     return Ok(Turn::Done);
@@ -486,6 +521,11 @@ impl Instance {
                 Event::Finished => {
                     // SAFETY: its caller joins it, so that one has not ended.
                     unsafe { self.strands.end(machine.recorder, &mut common.pool) };
+                    None
+                }
+                Event::Stopped if self.is_ahead() => {
+                    // SAFETY: it is this instance that ran, and stopped.
+                    unsafe { self.wait_at_last_guess(machine, common)? };
                     None
                 }
                 Event::Stopped => return self.stopped(machine),
@@ -536,6 +576,7 @@ impl Instance {
             // The first error in the order of the program is met where strands run one by one.
             let state = machine.recorder.state_mut();
             self.repeated_rows += state.computed_rows();
+            self.decide_nothing(common);
             self.strands.clear(state, &mut common.pool);
             self.strands.trim();
             self.shown_before = self.shown.max(self.shown_before);

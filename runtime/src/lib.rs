@@ -50,6 +50,7 @@ mod reuse;
 pub mod schedule;
 pub mod serving;
 pub mod session;
+pub mod speculation;
 pub mod symbols;
 pub mod threads;
 pub mod verify;

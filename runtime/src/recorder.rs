@@ -50,6 +50,7 @@ mod recording;
 mod recordings;
 mod replay;
 mod requests;
+mod saved;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -69,6 +70,7 @@ pub(crate) use recording::{Form, Part, Run, follow};
 pub use recordings::Recordings;
 pub(crate) use replay::Calls;
 use replay::Replayed;
+pub use saved::Saved;
 pub use state::{STRAND, State, StrandState};
 
 use crate::failure::Stop;
@@ -134,6 +136,8 @@ pub struct Recorder {
     shared_calls: u64,
     grouping: Grouping,
     switch: *const Switch,
+    /// An address in the frame in which an instance waited last.
+    waiting_frame: usize,
     stopped: Option<Stopped>,
     limits: Limits,
     numbering: Numbering,
@@ -209,6 +213,7 @@ impl Recorder {
             shared_calls: 0,
             grouping,
             switch: std::ptr::null(),
+            waiting_frame: 0,
             stopped: None,
             limits: Limits {
                 max_nodes,

@@ -175,6 +175,7 @@ impl<'c> Lowering<'c, '_> {
             match growth(source, number) {
                 None => starts.extend(self.slots(*carried)),
                 Some(growth) => {
+                    self.program.manifest.grows_in_place = true;
                     self.in_place
                         .extend(growth.pushes.iter().map(|push| op_key(*push)));
                     let width = self.element_slots(source, carried_values[number])?.len();

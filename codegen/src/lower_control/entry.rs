@@ -80,6 +80,7 @@ pub fn lower(program: &mut Program<'_>) -> Result<Manifest, Failed> {
         locations: manifest.locations,
         forces: manifest.forces,
         debugs: manifest.debugs,
+        grows_in_place: manifest.grows_in_place,
         computed: manifest.computed,
         dims: manifest.dims,
         gradients,

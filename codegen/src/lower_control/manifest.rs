@@ -43,6 +43,7 @@ pub struct ManifestBuilder {
     pub locations: Vec<String>,
     pub forces: Vec<Force>,
     pub debugs: Vec<Debug>,
+    pub grows_in_place: bool,
     pub gpu_flush: Option<GpuFlush>,
     pub structure: Option<Structure>,
     adt_numbers: HashMap<String, usize>,

@@ -301,6 +301,7 @@ pub(crate) mod tests {
             debugs: vec![],
             forces: vec![],
             computed: vec![],
+            grows_in_place: false,
             gradients: None,
             structure: None,
             gpu_flush: None,

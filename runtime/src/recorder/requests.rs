@@ -132,7 +132,10 @@ impl Recorder {
     /// As [`Recorder::force`].
     unsafe fn wait(recorder: *mut Recorder, event: Event) -> u32 {
         // SAFETY: the caller's promise.
-        let switch = unsafe { (*recorder).switch };
+        let switch = unsafe {
+            (*recorder).waiting_frame = (&raw const event).addr();
+            (*recorder).switch
+        };
         if !switch.is_null() {
             // SAFETY: the fiber set the switch when it began or continued this instance, and it
             // lives at the bottom of the stack that this code runs on.

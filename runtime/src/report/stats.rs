@@ -541,6 +541,9 @@ pub struct Stats {
     /// Of a program whose instances have strands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strands: Option<StrandStats>,
+    /// Where decisions were guessed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<SpeculationStats>,
     /// Of a run that chose to end batches early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batches: Option<BatchStats>,
@@ -554,6 +557,17 @@ pub struct Stats {
     /// Where kernels ran, if not on the processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceStats>,
+}
+
+/// How decisions were guessed; see [`crate::speculation`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SpeculationStats {
+    /// Decisions that an instance did not wait for, as it guessed them.
+    pub guesses: u64,
+    /// Guesses that were wrong, behind ones that were right.
+    pub wrong: u64,
+    /// Rows that were computed behind these for nothing.
+    pub wasted_rows: u64,
 }
 
 /// The most memory that this process ever had, as the system counts it; 0 if it does not say.

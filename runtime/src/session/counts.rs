@@ -8,8 +8,8 @@ use crate::backward::Backward;
 use crate::call_cache::call_bytes;
 use crate::engine::Engine;
 use crate::report::stats::{
-    BatchStats, DeviceStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats, Stats,
-    StrandStats, Times, peak_memory_bytes,
+    BatchStats, DeviceStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats,
+    SpeculationStats, Stats, StrandStats, Times, peak_memory_bytes,
 };
 use crate::schedule::Policy;
 use crate::threads::strands::ENOUGH;
@@ -120,6 +120,18 @@ impl Session {
         })
     }
 
+    /// How decisions were guessed, if any was.
+    fn speculation_stats(&self) -> Option<SpeculationStats> {
+        let engines = self.lanes().filter_map(|lane| lane.engine.as_ref());
+        let mut stats = SpeculationStats::default();
+        for predictor in engines.filter_map(Engine::predictor) {
+            stats.guesses += predictor.guesses;
+            stats.wrong += predictor.wrong;
+            stats.wasted_rows += predictor.wasted_rows;
+        }
+        (stats.guesses > 0).then_some(stats)
+    }
+
     /// How schedules were reused, or why they were not.
     fn schedule_reuse(&self) -> ScheduleReuse {
         let mut stats = ScheduleReuse::default();
@@ -191,6 +203,7 @@ impl Session {
         stats.scheduler = self.scheduler_stats();
         stats.schedule_reuse = self.schedule_reuse();
         stats.strands = self.strand_stats();
+        stats.speculation = self.speculation_stats();
         stats.batches = self.batch_stats();
         for lane in self.lanes() {
             stats.shared_calls += lane.recorder.shared_calls();

@@ -4,6 +4,7 @@
 use cohort_abi::EntryFn;
 use cohort_abi::manifest::Manifest;
 
+use crate::device::DeviceKind;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::execute::{Executor, Generation};
@@ -14,6 +15,7 @@ use crate::program::slot::slot_count;
 use crate::recorder::{Grouping, Recorder};
 use crate::reuse::Reuse;
 use crate::schedule::Scheduler;
+use crate::speculation::Predictor;
 use crate::threads::fiber::Fiber;
 
 use super::{Batch, Config};
@@ -105,7 +107,17 @@ pub(super) fn engine(program: &Program, config: &Config) -> Engine {
         0 | 1 => 1,
         threads => threads + 1,
     };
-    Engine::new(config.limits.stack_bytes(), result_slots, engines)
+    let predictor = match config.device {
+        DeviceKind::Cpu => None,
+        _ if !config.device_options.speculation => None,
+        _ => Predictor::new(program.manifest()),
+    };
+    Engine::new(
+        config.limits.stack_bytes(),
+        result_slots,
+        engines,
+        predictor,
+    )
 }
 
 /// A recorder of calls that are put together like that.

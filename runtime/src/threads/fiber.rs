@@ -9,8 +9,12 @@
 //! A coroutine is also what lets an instance wait: where a tensor decides, compiled code *forces*
 //! it, the coroutine is suspended, and other instances run on coroutines of theirs until the value
 //! is computed. Programs that never force share one coroutine.
+//!
+//! What is on a stack owns nothing, so it can also be copied, and a coroutine that has gone on can be put back to
+//! where it waited ([`Checkpoint`]).
 
 use std::convert::Infallible;
+use std::mem::MaybeUninit;
 use std::ptr;
 
 use cohort_abi::{EntryFn, Handle, StrandFn};
@@ -28,6 +32,15 @@ const MARGIN_BYTES: usize = 256 << 10;
 const KEPT_BYTES: usize = 128 << 10;
 /// What is looked at below that to see whether it has been deeper: more than one frame has.
 const PROBED_BYTES: usize = 32 << 10;
+
+/// Deeper stacks are not copied: that would take longer than what it spares.
+const MOST_SAVED_BYTES: usize = SWITCH_BYTES + (16 << 10);
+/// How far below a place in the frame of who waits a stack may be in use: by the rest of that frame, and by what switches.
+const SWITCH_BYTES: usize = if cfg!(debug_assertions) {
+    16 << 10
+} else {
+    1 << 10
+};
 
 /// One instance to run.
 #[derive(Clone, Copy)]
@@ -166,10 +179,34 @@ impl Signal {
 /// What the recorder needs to give control back from inside compiled code.
 pub type Switch = Yielder<Input, Signal>;
 
+type Control = Coroutine<Input, Signal, Infallible>;
+
+/// A fiber as it was when it waited: its frames, and where the coroutine stood.
+pub struct Checkpoint {
+    /// From this address on to where the stack begins.
+    from: usize,
+    frames: Vec<MaybeUninit<u8>>,
+    /// Never dropped: the stack that it names is the fiber's.
+    control: MaybeUninit<Control>,
+}
+
+// SAFETY: these are bytes, which mean nothing but to the fiber that they are of. It goes from thread to thread as it does.
+unsafe impl Send for Checkpoint {}
+
+impl Default for Checkpoint {
+    fn default() -> Checkpoint {
+        Checkpoint {
+            from: 0,
+            frames: Vec::new(),
+            control: MaybeUninit::uninit(),
+        }
+    }
+}
+
 /// A coroutine on a stack of its own, for one instance after another.
 pub struct Fiber {
     /// One of the two is there, except inside a function of this type.
-    coroutine: Option<Coroutine<Input, Signal, Infallible>>,
+    coroutine: Option<Control>,
     spare: Option<DefaultStack>,
     stack_limit: u64,
     /// Where the stack begins; it grows down.
@@ -252,6 +289,52 @@ impl Fiber {
         }
         // SAFETY: the caller's promise; the coroutine waits for a decision.
         unsafe { self.switch(Input::Decided(bits.into())) }
+    }
+
+    /// Copies the fiber as it is now, into memory that is used again. The instance waits, and `frame` is an address in
+    /// the frame of who called the function that made it wait ([`Recorder::waiting_frame`]). Whether that was done: not
+    /// where the stack is deep.
+    pub fn save(&self, frame: usize, to: &mut Checkpoint) -> bool {
+        let from = frame.saturating_sub(SWITCH_BYTES);
+        let bytes = self.stack_base.saturating_sub(from);
+        let Some(coroutine) = &self.coroutine else {
+            return false;
+        };
+        if !self.is_suspended || !(1..=MOST_SAVED_BYTES).contains(&bytes) {
+            return false;
+        }
+        to.from = from;
+        to.frames.clear();
+        to.frames.reserve(bytes);
+        // SAFETY: all of it is memory of the stack, which nobody runs on; below the frames that are alive lies what may
+        // have been written or not, and is read as such. The coroutine's copy is used by `restore` alone, in its place.
+        unsafe {
+            to.frames.set_len(bytes);
+            let source = ptr::with_exposed_provenance::<MaybeUninit<u8>>(from);
+            ptr::copy_nonoverlapping(source, to.frames.as_mut_ptr(), bytes);
+            ptr::copy_nonoverlapping(coroutine, to.control.as_mut_ptr(), 1);
+        }
+        true
+    }
+
+    /// Puts the fiber back to where it was: it waits for a decision again, whatever it did meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The checkpoint is of this fiber, of the instance that is on it, and all that its frames refer to outside of the
+    /// stack is as it was or will be written before it is read.
+    pub unsafe fn restore(&mut self, checkpoint: &Checkpoint) {
+        // Whoever has the stack now, the coroutine that comes back owns it.
+        std::mem::forget((self.coroutine.take(), self.spare.take()));
+        let frames = &checkpoint.frames;
+        // SAFETY: `save` copied them from there; nobody runs on the stack. The coroutine owned the stack when it was
+        // copied, and the others that did since were forgotten.
+        unsafe {
+            let target = ptr::with_exposed_provenance_mut::<MaybeUninit<u8>>(checkpoint.from);
+            ptr::copy_nonoverlapping(frames.as_ptr(), target, frames.len());
+            self.coroutine = Some(checkpoint.control.as_ptr().read());
+        }
+        self.is_suspended = true;
     }
 
     /// Throws the frames of an instance that waits away.
@@ -356,6 +439,104 @@ mod tests {
         }
         // SAFETY: the test gives one of each.
         unsafe { results.write(down(arguments.read())) }
+    }
+
+    /// Asks for as many decisions as the first argument says, each in a frame of its own, and gives their bits as one
+    /// number; stops where the last one is 7.
+    unsafe extern "C" fn ask(context: *mut Context, arguments: *const u64, results: *mut u64) {
+        /// # Safety
+        ///
+        /// As of the entry.
+        unsafe fn down(context: *mut Context, left: u64, sum: u64) -> u64 {
+            // Below and above what is alive when it waits, so that it must be there again.
+            let frame = std::hint::black_box([sum; 40]);
+            if left == 0 {
+                return sum;
+            }
+            // SAFETY: the context is the recorder's.
+            let bits = unsafe { Recorder::force(context.cast(), left, 3) };
+            if bits == 7 {
+                // SAFETY: as above.
+                unsafe { (*context.cast::<Recorder>()).fail(0, 0, 0, 0) };
+            }
+            // SAFETY: as above.
+            let all = unsafe { down(context, left - 1, 10 * sum + u64::from(bits)) };
+            assert!(std::hint::black_box(frame).iter().all(|word| *word == sum));
+            all
+        }
+        // SAFETY: the test gives one of each.
+        unsafe { results.write(down(context, arguments.read(), 0)) }
+    }
+
+    /// What a fiber that waits does next: it waits again, ends or stops.
+    fn forced(signal: Result<Signal, Error>) -> Option<u64> {
+        match signal.unwrap().event() {
+            Event::Forced { handle, force } => {
+                assert_eq!(force, 3);
+                Some(handle.0)
+            }
+            Event::Finished => None,
+            event => panic!("{event:?}"),
+        }
+    }
+
+    #[test]
+    fn a_fiber_goes_back_to_where_it_waited() {
+        let manifest = crate::memory::arena::tests::manifest();
+        let mut fiber = Fiber::new(1 << 20).unwrap();
+        let grouping = crate::recorder::Grouping::Unbatched;
+        let limit = fiber.stack_limit();
+        let mut recorder = Recorder::new(&manifest, Limits::default(), 100, grouping, limit);
+        let (argument, mut result) = (4, 0);
+        let job = Job {
+            entry: ask,
+            recorder: &raw mut *recorder,
+            arguments: &raw const argument,
+            results: &raw mut result,
+        };
+        let mut saved: Vec<Checkpoint> = Vec::new();
+        // SAFETY: the recorder is used by nothing else; one argument and one result. Frames refer to nothing but the
+        // recorder.
+        unsafe {
+            assert_eq!(forced(fiber.run(job)), Some(4));
+            for left in (0..4).rev() {
+                let mut checkpoint = Checkpoint::default();
+                let frame = (*job.recorder).waiting_frame();
+                assert!(fiber.save(frame, &mut checkpoint));
+                // All that is alive was copied: the coroutine's stack pointer is the lowest of its words that lie there.
+                let words: [usize; size_of::<Control>() / size_of::<usize>()] =
+                    std::mem::transmute_copy(&checkpoint.control);
+                let near = fiber.stack_base - MOST_SAVED_BYTES..fiber.stack_base;
+                let lowest = words.into_iter().filter(|word| near.contains(word)).min();
+                assert!(lowest.is_some_and(|pointer| pointer >= checkpoint.from));
+                saved.push(checkpoint);
+                let event = forced(fiber.resume(1));
+                assert_eq!(event, (left > 0).then_some(left));
+            }
+            assert_eq!(result, 1111);
+            // From the end, from where it waits, twice, and from where it has stopped.
+            for (at, bits, sum) in [(3, 2, 1112), (1, 3, 1355), (1, 4, 1455), (0, 5, 5555)] {
+                fiber.restore(&saved[at]);
+                assert_eq!(
+                    forced(fiber.resume(bits)),
+                    (at < 3).then_some(3 - at as u64)
+                );
+                if at == 1 && bits == 3 {
+                    let event = fiber.resume(7).unwrap().event();
+                    assert!(matches!(event, Event::Stopped));
+                    fiber.restore(&saved[1]);
+                    assert_eq!(forced(fiber.resume(3)), Some(2));
+                }
+                for left in (0..3 - at as u64).rev() {
+                    assert_eq!(forced(fiber.resume(5)), (left > 0).then_some(left));
+                }
+                assert_eq!(result, sum);
+            }
+            // Another instance is on it.
+            assert_eq!(forced(fiber.run(job)), Some(4));
+            fiber.abandon();
+            assert!(!fiber.save(recorder.waiting_frame(), &mut saved[0]));
+        }
     }
 
     #[test]

@@ -186,6 +186,11 @@ impl Strands {
         self.has_forked
     }
 
+    /// Whether there is no strand but the first.
+    pub fn is_single(&self) -> bool {
+        self.places.len() == 1 + self.free.len()
+    }
+
     /// Whether the first strand runs.
     pub fn is_first(&self) -> bool {
         self.running == FIRST
@@ -205,6 +210,11 @@ impl Strands {
     pub fn answer(&mut self) {
         self.answered.clear();
         std::mem::swap(&mut self.waiting, &mut self.answered);
+    }
+
+    /// Nobody waits any more, as the instance stands where it stood before.
+    pub fn forget_waits(&mut self) {
+        self.waiting.clear();
     }
 
     /// One of those that waited until [`Strands::answer`], by its number from 0 on, in the order in which they began to.

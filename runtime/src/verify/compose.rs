@@ -99,6 +99,7 @@ impl Composition {
         }
         if config.device != DeviceKind::Cpu {
             config.device_options.overlap &= rng.bool();
+            config.device_options.speculation &= rng.bool();
         }
         Composition {
             config,
@@ -164,6 +165,9 @@ impl fmt::Display for Composition {
         }
         if !self.config.device_options.overlap {
             write!(f, ", --without overlap")?;
+        }
+        if !self.config.device_options.speculation {
+            write!(f, ", --without speculation")?;
         }
         if !self.config.device_options.graphs {
             write!(f, ", --no-graphs")?;

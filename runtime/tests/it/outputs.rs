@@ -207,6 +207,7 @@ fn a_result_that_explodes_when_written_is_an_error_record() {
         debugs: vec![],
         forces: vec![],
         computed: vec![],
+        grows_in_place: false,
         gradients: None,
         structure: None,
         gpu_flush: None,

@@ -170,6 +170,7 @@ pub fn ragged_manifest(decides: bool) -> Manifest {
             false => vec![],
         },
         computed: vec![],
+        grows_in_place: false,
         gradients: None,
         structure: None,
         gpu_flush: None,

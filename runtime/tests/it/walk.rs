@@ -97,6 +97,7 @@ pub fn walk_manifest() -> Manifest {
         debugs: vec![],
         forces: vec![force(20, 1), force(21, 2), force(22, 3), force(23, 1)],
         computed: vec![],
+        grows_in_place: false,
         gradients: None,
         structure: None,
         gpu_flush: None,

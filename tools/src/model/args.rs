@@ -451,6 +451,7 @@ impl ModelArguments {
                 graphs: !self.no_graphs,
                 times: self.device_times,
                 overlap: !without.overlap,
+                speculation: !without.speculation,
                 tensor_cores: match self.tensor_cores {
                     None | Some(TensorCores::Nearest) => device::TensorCores::Nearest,
                     Some(TensorCores::Ampere) => device::TensorCores::Ampere,

@@ -1,7 +1,7 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-pub const TECHNIQUES: [(&str, &str); 7] = [
+pub const TECHNIQUES: [(&str, &str); 8] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",
@@ -30,6 +30,10 @@ pub const TECHNIQUES: [(&str, &str); 7] = [
         SHARING,
         "equal calls on a parameter's row are computed each time they occur",
     ),
+    (
+        SPECULATION,
+        "an instance waits for each decision that a device computes before it goes on",
+    ),
 ];
 
 const GATHER_FUSION: &str = "gather-fusion";
@@ -39,6 +43,7 @@ const RAGGED_STORAGE: &str = "ragged-storage";
 const SCHEDULE_REUSE: &str = "schedule-reuse";
 const SHARED_PRELUDE: &str = "shared-prelude";
 const SHARING: &str = "sharing";
+const SPECULATION: &str = "speculation";
 
 /// What `--without` leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +64,8 @@ pub struct Without {
     pub shared_prelude: bool,
     /// Whether equal calls are computed each time.
     pub sharing: bool,
+    /// Whether no decision is guessed.
+    pub speculation: bool,
 }
 
 impl Without {
@@ -75,6 +82,7 @@ impl Without {
             schedule_reuse: has(SCHEDULE_REUSE),
             shared_prelude: has(SHARED_PRELUDE),
             sharing: has(SHARING),
+            speculation: has(SPECULATION),
         }
     }
 }
@@ -106,6 +114,7 @@ mod tests {
                 schedule_reuse: false,
                 shared_prelude: false,
                 sharing: true,
+                speculation: false,
             }
         );
     }

@@ -53,6 +53,7 @@ mod shapes;
 mod shared_products;
 mod side_by_side;
 mod specialise_kernels;
+mod speculation;
 mod stats;
 mod stored_weights;
 mod streams;

@@ -1,0 +1,234 @@
+//! An instance runs ahead of decisions that it guessed, and goes back where a guess was wrong: see [`crate::speculation`].
+
+use cohort_abi::Handle;
+
+use super::{Common, Instance, Machine};
+use crate::error::Error;
+use crate::speculation::{Guess, MOST_GUESSES};
+use crate::threads::fiber::Signal;
+use crate::threads::strands::Wait;
+
+/// What an instance has guessed since the last flush.
+pub(super) struct Ahead {
+    guesses: Vec<Guess>,
+    /// How likely all of them are right.
+    chance: f32,
+    /// Decisions that it has made, those that it guessed among them.
+    decided: usize,
+    /// Whether its entry returned; its results are written, and mean something if all guesses are right.
+    has_ended: bool,
+}
+
+impl Default for Ahead {
+    /// Of an instance that has decided nothing.
+    fn default() -> Ahead {
+        Ahead {
+            guesses: Vec::new(),
+            chance: 1.0,
+            decided: 0,
+            has_ended: false,
+        }
+    }
+}
+
+/// Where an instance that has run ahead stands when its decisions are known.
+pub(super) enum Found {
+    /// All guesses were right, or there were none: what it waits for now is next.
+    Right,
+    /// All guesses were right, and its results are.
+    Ended,
+    /// It is back where it asked for what that place of the program decided in other bits than it had guessed.
+    Wrong {
+        /// Which place.
+        force: u32,
+        /// What it decided.
+        bits: u32,
+    },
+}
+
+impl Instance {
+    /// Whether it has run ahead of a decision.
+    pub(super) fn is_ahead(&self) -> bool {
+        !self.ahead.guesses.is_empty()
+    }
+
+    /// The decisions that it wants, and which place of the program asks for each: those that it guessed, in that order,
+    /// and then those that it waits for.
+    pub fn asks_for(&self) -> impl Iterator<Item = (Handle, u32)> {
+        let guessed = self.ahead.guesses.iter();
+        let waits = self.strands.waits().filter_map(|wait| match *wait {
+            Wait::Forced { handle, force } => Some((handle, force)),
+            Wait::Shown(_) => None,
+        });
+        guessed
+            .map(|guess| (guess.handle, guess.force))
+            .chain(waits)
+    }
+
+    /// How many of [`Instance::asks_for`] were guessed.
+    pub fn guesses(&self) -> usize {
+        self.ahead.guesses.len()
+    }
+
+    /// It begins anew, or goes on with nothing guessed.
+    pub(super) fn forget_guesses(&mut self, common: &mut Common) {
+        for guess in self.ahead.guesses.drain(..) {
+            if let Some(predictor) = &mut common.predictor {
+                predictor.recycle(guess.checkpoint);
+            }
+        }
+        self.ahead.chance = 1.0;
+        self.ahead.has_ended = false;
+    }
+
+    /// As [`Instance::forget_guesses`], of one that decided nothing so far.
+    pub(super) fn decide_nothing(&mut self, common: &mut Common) {
+        self.forget_guesses(common);
+        self.ahead.decided = 0;
+    }
+
+    /// It runs on by what it guesses of a row that is not computed; nothing where it should wait instead.
+    ///
+    /// # Safety
+    ///
+    /// As [`Instance::decide`]; the instance's state is the recorder's, and it has just asked for that row.
+    pub(super) unsafe fn guess(
+        &mut self,
+        machine: &mut Machine<'_>,
+        common: &mut Common,
+        (handle, force): (Handle, u32),
+    ) -> Result<Option<Signal>, Error> {
+        let ahead = &mut self.ahead;
+        let Some(predictor) = &mut common.predictor else {
+            return Ok(None);
+        };
+        // One that begins again had too little room.
+        if ahead.guesses.len() >= MOST_GUESSES
+            || self.again.is_some()
+            || !self.strands.is_single()
+            || machine.recorder.tracer().is_some()
+        {
+            return Ok(None);
+        }
+        let guess = predictor.guess(force, ahead.decided, ahead.chance, common.alive);
+        let Some((bits, chance)) = guess else {
+            return Ok(None);
+        };
+        let Some(mut checkpoint) = predictor.checkpoint() else {
+            return Ok(None);
+        };
+        let frame = machine.recorder.waiting_frame();
+        if !self.strands.fiber()?.save(frame, &mut checkpoint) {
+            predictor.recycle(checkpoint);
+            return Ok(None);
+        }
+        ahead.guesses.push(Guess {
+            handle,
+            force,
+            bits,
+            checkpoint,
+            saved: machine.recorder.save(),
+        });
+        ahead.chance = chance;
+        ahead.decided += 1;
+        machine.recorder.run_in_turn();
+        // SAFETY: the caller's promise: it waits for a decision.
+        unsafe { self.strands.fiber()?.resume(bits) }.map(Some)
+    }
+
+    /// It met an error, or found too little room, where it may not be at all: it goes back to its last guess and waits
+    /// there.
+    ///
+    /// # Safety
+    ///
+    /// As [`Instance::guess`]; it has run ahead since it was given control, and stopped.
+    pub(super) unsafe fn wait_at_last_guess(
+        &mut self,
+        machine: &mut Machine<'_>,
+        common: &mut Common,
+    ) -> Result<(), Error> {
+        let last = self.ahead.guesses.pop();
+        let last = last.ok_or_else(|| Error::Internal("a guess of nothing".to_owned()))?;
+        machine.recorder.take_back_since(&last.saved);
+        // SAFETY: the fiber is that of the one strand that there is, which made the checkpoint. What compiled code wrote
+        // in memory since then it writes again before it reads it; what it had allocated by then is there.
+        unsafe { self.strands.fiber()?.restore(&last.checkpoint) };
+        self.ahead.decided -= 1;
+        let (handle, force) = (last.handle, last.force);
+        self.strands.wait(Wait::Forced { handle, force });
+        if let Some(predictor) = &mut common.predictor {
+            predictor.recycle(last.checkpoint);
+        }
+        Ok(())
+    }
+
+    /// Its entry returned where it may not be at all.
+    pub(super) fn end_ahead(&mut self) {
+        self.ahead.has_ended = true;
+    }
+
+    /// Compares what it guessed with what was decided, and takes it back to its first wrong guess. The decisions are
+    /// those of [`Instance::asks_for`]; those that it waits for are left, if its guesses were right.
+    ///
+    /// # Safety
+    ///
+    /// As [`Instance::guess`], of one that does not run.
+    pub(super) unsafe fn check_guesses(
+        &mut self,
+        machine: &mut Machine<'_>,
+        decisions: &mut impl Iterator<Item = u32>,
+        common: &mut Common,
+    ) -> Result<Found, Error> {
+        let Some(first) = self.ahead.guesses.first() else {
+            return Ok(Found::Right);
+        };
+        let begin = self.ahead.decided - self.ahead.guesses.len();
+        machine.recorder.let_fork_as(&first.saved);
+        let waits = self.asks_for().count() - self.guesses();
+        let mut wrong = None;
+        for (index, guess) in self.ahead.guesses.iter().enumerate() {
+            let bits = decisions.next();
+            let bits = bits.ok_or_else(|| Error::Internal("too few decisions".to_owned()))?;
+            if wrong.is_none() {
+                if let Some(predictor) = &mut common.predictor {
+                    predictor.learn(guess.force, begin + index, bits);
+                    predictor.guesses += 1;
+                    predictor.wrong += u64::from(bits != guess.bits);
+                }
+                if bits != guess.bits {
+                    wrong = Some((index, guess.force, bits));
+                }
+            }
+        }
+        let Some((index, force, bits)) = wrong else {
+            let has_ended = self.ahead.has_ended;
+            self.forget_guesses(common);
+            return Ok(match has_ended {
+                true => Found::Ended,
+                false => Found::Right,
+            });
+        };
+        // What it waits for behind a wrong guess was never asked.
+        decisions.by_ref().take(waits).for_each(drop);
+        self.strands.forget_waits();
+        let guess = &self.ahead.guesses[index];
+        if let Some(predictor) = &mut common.predictor {
+            predictor.wasted_rows += machine.recorder.rows_since(&guess.saved);
+        }
+        machine.recorder.restore(&guess.saved);
+        machine.recorder.let_fork_as(&self.ahead.guesses[0].saved);
+        // SAFETY: as in `wait_at_last_guess`.
+        unsafe { self.strands.fiber()?.restore(&guess.checkpoint) };
+        self.ahead.decided = begin + index + 1;
+        self.forget_guesses(common);
+        Ok(Found::Wrong { force, bits })
+    }
+
+    /// It was told what it waited for.
+    pub(super) fn decided(&mut self, force: u32, bits: u32, common: &mut Common) {
+        if let Some(predictor) = &mut common.predictor {
+            predictor.learn(force, self.ahead.decided, bits);
+        }
+        self.ahead.decided += 1;
+    }
+}

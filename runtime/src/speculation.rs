@@ -1,0 +1,277 @@
+//! Decisions are guessed, so that a device goes on while nobody on the host knows yet what was decided.
+//!
+//! On a device a flush that ends with a decision costs a launch, a copy to the host and the wait for it, however few
+//! its rows. So an instance that comes to a decision *guesses* it, as branches are predicted in a processor: it keeps a
+//! [`Checkpoint`] and *runs ahead*, recording what it would compute if the guess is right. One flush computes all of it, several
+//! turns of a loop at once, and brings all decisions back together. The first one that was guessed wrong takes the instance
+//! back to its checkpoint, where it goes on with what was decided; what it recorded behind that was computed for nothing.
+//!
+//! Nobody sees a guess. An instance that has run ahead ends, shows a value, and meets an error only when all guesses
+//! before are known to be right; so results, errors and limits are those of an instance that waits. What is computed for nothing
+//! are rows of their own, which no other row depends on.
+//!
+//! # What is guessed
+//!
+//! Truth values, by what was decided before: of each place of the program, and of how many decisions an instance had
+//! made when it came there ([`Predictor`]). Loops that halt by a tensor have a distribution of steps, which these numbers are.
+//! An instance runs ahead as long as it is likely enough to be on the right path, and as long as the rows that
+//! it computes for nothing are worth it: see [`Predictor::guess`]. Programs whose lists grow in place are not guessed
+//! for, since what is pushed cannot be taken back ([`cohort_abi::manifest::Manifest::grows_in_place`]), nor are instances while
+//! several strands of them are there.
+
+use cohort_abi::Handle;
+use cohort_abi::manifest::{Elem, Manifest};
+
+use crate::recorder::Saved;
+use crate::threads::fiber::Checkpoint;
+
+/// Decisions of an instance that are told apart by their number; those behind are one.
+const NUMBERS: usize = 64;
+/// A place has to be seen so often before it is guessed.
+const LEAST_SEEN: u32 = 8;
+/// What was seen counts half when there is so much, so that it follows the data.
+const MOST_SEEN: u32 = 1 << 10;
+/// How likely an instance has to be on the right path to run on.
+const LEAST_CHANCE: f32 = 0.25;
+/// What a device computes for nothing at most, on the average, to spare a flush: as many operations as it has done in the
+/// time that a flush takes besides computing, some 40 µs at half of the peak of a large card.
+const MOST_WASTED_FLOPS: f32 = 1e9;
+/// By how much the operations of the last flush count in those that are expected.
+const NEWEST: f32 = 0.25;
+/// Decisions that an instance has guessed at most, each with a checkpoint,
+pub const MOST_GUESSES: usize = 64;
+/// and how many there are at most of all instances, of a few KiB each.
+const MOST_CHECKPOINTS: usize = 1 << 14;
+
+/// A decision that was guessed.
+pub struct Guess {
+    /// The row that decides,
+    pub handle: Handle,
+    /// and which place of the program asks.
+    pub force: u32,
+    /// What it was guessed to be.
+    pub bits: u32,
+    /// The fiber, and what the recorder has of the instance, when it asked.
+    pub checkpoint: Checkpoint,
+    /// See [`Guess::checkpoint`].
+    pub saved: Saved,
+}
+
+/// How often something was decided, and how often it was true.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    all: u32,
+    truths: u32,
+}
+
+impl Seen {
+    fn add(&mut self, truth: bool) {
+        if self.all >= MOST_SEEN {
+            self.all /= 2;
+            self.truths /= 2;
+        }
+        self.all += 1;
+        self.truths += u32::from(truth);
+    }
+
+    /// What is likelier, and how likely it is; nothing where too little was seen.
+    fn likelier(self) -> Option<(bool, f32)> {
+        if self.all < LEAST_SEEN {
+            return None;
+        }
+        // As if it had been seen once more each way.
+        let truth = (self.truths + 1) as f32 / (self.all + 2) as f32;
+        Some(match truth >= 0.5 {
+            true => (true, truth),
+            false => (false, 1.0 - truth),
+        })
+    }
+}
+
+/// What was decided so far, of all instances.
+pub struct Predictor {
+    /// Of each place: by the number of the decision, and all together. None of a place that is no truth value.
+    places: Vec<Option<(Box<[Seen; NUMBERS]>, Seen)>>,
+    /// Operations that an instance has computed from one decision to the next, on the average.
+    flops: f32,
+    /// Operations of all flushes so far.
+    computed: u64,
+    /// Checkpoints that nobody needs,
+    idle: Vec<Checkpoint>,
+    /// and how many others there are.
+    in_use: usize,
+    /// Guesses that were made,
+    pub guesses: u64,
+    /// those of them that were wrong,
+    pub wrong: u64,
+    /// and rows that were computed behind these, for nothing.
+    pub wasted_rows: u64,
+}
+
+impl Predictor {
+    /// One for a program; none where it may not be guessed for.
+    pub fn new(manifest: &Manifest) -> Option<Predictor> {
+        if manifest.forces.is_empty() || manifest.grows_in_place {
+            return None;
+        }
+        let is_truth = |pool: usize| manifest.row_pools[pool].elem == Elem::Bool;
+        let places = manifest
+            .forces
+            .iter()
+            .map(|force| {
+                is_truth(force.pool)
+                    .then(|| (Box::new([Seen::default(); NUMBERS]), Seen::default()))
+            })
+            .collect();
+        Some(Predictor {
+            places,
+            flops: 0.0,
+            computed: 0,
+            idle: Vec::new(),
+            in_use: 0,
+            guesses: 0,
+            wrong: 0,
+            wasted_rows: 0,
+        })
+    }
+
+    /// What a place will decide, for an instance that has made so many decisions and is on the right path by that
+    /// `chance`, one of so many `alive`; and the chance with it. Nothing where it should rather wait.
+    pub fn guess(
+        &self,
+        force: u32,
+        number: usize,
+        chance: f32,
+        alive: usize,
+    ) -> Option<(u32, f32)> {
+        let (numbers, all) = self.places.get(force as usize)?.as_ref()?;
+        let of_number = numbers[number.min(NUMBERS - 1)].likelier();
+        let (truth, likely) = of_number.or_else(|| all.likelier())?;
+        let chance = chance * likely;
+        let wasted = (1.0 - chance) * alive as f32 * self.flops;
+        let is_worth = chance >= LEAST_CHANCE && wasted <= MOST_WASTED_FLOPS;
+        is_worth.then_some((u32::from(truth), chance))
+    }
+
+    /// What a place decided for an instance that had made so many decisions.
+    pub fn learn(&mut self, force: u32, number: usize, bits: u32) {
+        if let Some(Some((numbers, all))) = self.places.get_mut(force as usize) {
+            numbers[number.min(NUMBERS - 1)].add(bits != 0);
+            all.add(bits != 0);
+        }
+    }
+
+    /// How many operations were computed so far, and how many decisions of all instances were among what the last flush
+    /// computed.
+    pub fn computed(&mut self, flops: u64, decisions: usize) {
+        // They are counted anew, now and then.
+        let of_flush = flops.checked_sub(self.computed).unwrap_or(flops);
+        self.computed = flops;
+        if decisions > 0 {
+            self.flops += NEWEST * (of_flush as f32 / decisions as f32 - self.flops);
+        }
+    }
+
+    /// Forgets what was counted, and not what was decided.
+    pub fn clear_counts(&mut self) {
+        (self.guesses, self.wrong, self.wasted_rows) = (0, 0, 0);
+    }
+
+    /// A checkpoint to write to, if there are not too many.
+    pub fn checkpoint(&mut self) -> Option<Checkpoint> {
+        if self.in_use >= MOST_CHECKPOINTS {
+            return None;
+        }
+        self.in_use += 1;
+        Some(self.idle.pop().unwrap_or_default())
+    }
+
+    /// Nobody goes back there.
+    pub fn recycle(&mut self, checkpoint: Checkpoint) {
+        self.in_use -= 1;
+        self.idle.push(checkpoint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cohort_abi::manifest::{Force, RowPool};
+
+    fn predictor() -> Predictor {
+        let mut manifest = crate::memory::arena::tests::manifest();
+        let pool = manifest.row_pools.len();
+        manifest
+            .row_pools
+            .extend([Elem::Bool, Elem::F32].map(|elem| RowPool {
+                elem,
+                shape: vec![],
+            }));
+        manifest.forces = [pool, pool + 1]
+            .map(|pool| Force {
+                location: String::new(),
+                pool,
+            })
+            .into();
+        manifest.grows_in_place = true;
+        assert!(Predictor::new(&manifest).is_none());
+        manifest.grows_in_place = false;
+        Predictor::new(&manifest).unwrap()
+    }
+
+    #[test]
+    fn loops_are_guessed_by_their_lengths() {
+        let mut predictor = predictor();
+        assert!(predictor.guess(0, 0, 1.0, 1).is_none());
+        // Of four instances three leave behind the third step, and one goes on to the hundredth.
+        for instance in 0..64 {
+            let last = if instance % 4 == 0 { 99 } else { 2 };
+            (0..=last).for_each(|step| predictor.learn(0, step, u32::from(step != last)));
+        }
+        let bits = |number, chance| predictor.guess(0, number, chance, 1).map(|(bits, _)| bits);
+        assert_eq!(
+            [0, 1, 2, 3, 50].map(|number| bits(number, 1.0)),
+            [1, 1, 0, 1, 1].map(Some)
+        );
+        let (_, chance) = predictor.guess(0, 2, 0.5, 1).unwrap();
+        assert!((0.35..0.4).contains(&chance), "{chance}");
+        assert!(bits(2, 0.3).is_none());
+        // What is no truth value is never guessed, nor what the program does not have.
+        for force in [1, 2] {
+            (0..20).for_each(|_| predictor.learn(force, 0, 1));
+            assert!(predictor.guess(force, 0, 1.0, 1).is_none());
+        }
+    }
+
+    #[test]
+    fn what_was_seen_long_ago_is_forgotten() {
+        let mut predictor = predictor();
+        (0..4000).for_each(|_| predictor.learn(0, 5, 1));
+        (0..1500).for_each(|_| predictor.learn(0, 5, 0));
+        assert_eq!(predictor.guess(0, 5, 1.0, 1).map(|(bits, _)| bits), Some(0));
+    }
+
+    #[test]
+    fn few_operations_are_wasted() {
+        let mut predictor = predictor();
+        (0..30).for_each(|number| predictor.learn(0, 0, u32::from(number % 10 > 0)));
+        assert!(predictor.guess(0, 0, 1.0, 10_000).is_some());
+        // A million operations a decision, and a tenth of the instances on the wrong path.
+        (1..=100).for_each(|flush| predictor.computed(flush * 1_000_000_000, 1000));
+        assert!(predictor.guess(0, 0, 1.0, 1000).is_some());
+        assert!(predictor.guess(0, 0, 1.0, 20_000).is_none());
+        // Counted from the beginning.
+        predictor.computed(0, 10);
+        predictor.computed(1_000_000_000, 1000);
+        assert!(predictor.guess(0, 0, 1.0, 1000).is_some());
+    }
+
+    #[test]
+    fn checkpoints_are_used_again_and_are_not_too_many() {
+        let mut predictor = predictor();
+        let mut taken: Vec<Checkpoint> = std::iter::from_fn(|| predictor.checkpoint()).collect();
+        assert_eq!(taken.len(), MOST_CHECKPOINTS);
+        predictor.recycle(taken.pop().unwrap());
+        assert!(predictor.checkpoint().is_some() && predictor.checkpoint().is_none());
+    }
+}
