@@ -32,10 +32,9 @@ const LEAST_SEEN: u32 = 8;
 /// What was seen counts half when there is so much, so that it follows the data.
 const MOST_SEEN: u32 = 1 << 10;
 /// How likely an instance has to be on the right path to run on.
-const LEAST_CHANCE: f32 = 0.25;
-/// What a device computes for nothing at most, on the average, to spare a flush: as many operations as it has done in the
-/// time that a flush takes besides computing, some 40 µs at half of the peak of a large card.
-const MOST_WASTED_FLOPS: f32 = 1e9;
+const LEAST_CHANCE: f32 = 0.125;
+/// What a flush costs besides what it computes, in operations: those of a large card in some 40 µs, at half of its peak.
+const FLUSH_FLOPS: f32 = 1e9;
 /// By how much the operations of the last flush count in those that are expected.
 const NEWEST: f32 = 0.25;
 /// Decisions that an instance has guessed at most, each with a checkpoint,
@@ -55,6 +54,28 @@ pub struct Guess {
     pub checkpoint: Checkpoint,
     /// See [`Guess::checkpoint`].
     pub saved: Saved,
+}
+
+/// Where an instance is that has run ahead.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// How likely it is the right path.
+    chance: f32,
+    /// Decisions that it ran ahead of.
+    decisions: f32,
+    /// Operations that all instances may be expected to have wasted if all of them are as far.
+    wasted: f32,
+}
+
+impl Default for Path {
+    /// Of one that has guessed nothing.
+    fn default() -> Path {
+        Path {
+            chance: 1.0,
+            decisions: 0.0,
+            wasted: 0.0,
+        }
+    }
 }
 
 /// How often something was decided, and how often it was true.
@@ -135,22 +156,31 @@ impl Predictor {
         })
     }
 
-    /// What a place will decide, for an instance that has made so many decisions and is on the right path by that
-    /// `chance`, one of so many `alive`; and the chance with it. Nothing where it should rather wait.
+    /// What a place will decide, for an instance that has made so many decisions and is where `path` says, one of so many
+    /// `alive`; and where it is with that. Nothing where it should rather wait.
+    ///
+    /// Each decision that all run ahead of spares a part of a flush, and costs what those compute that should not: it is
+    /// worth that as long as it costs no more than the flush, and what was wasted in it, cost a decision so far.
     pub fn guess(
         &self,
         force: u32,
         number: usize,
-        chance: f32,
+        path: Path,
         alive: usize,
-    ) -> Option<(u32, f32)> {
+    ) -> Option<(u32, Path)> {
         let (numbers, all) = self.places.get(force as usize)?.as_ref()?;
         let of_number = numbers[number.min(NUMBERS - 1)].likelier();
         let (truth, likely) = of_number.or_else(|| all.likelier())?;
-        let chance = chance * likely;
+        let chance = path.chance * likely;
         let wasted = (1.0 - chance) * alive as f32 * self.flops;
-        let is_worth = chance >= LEAST_CHANCE && wasted <= MOST_WASTED_FLOPS;
-        is_worth.then_some((u32::from(truth), chance))
+        let decisions = path.decisions + 1.0;
+        let is_worth = chance >= LEAST_CHANCE && wasted <= (FLUSH_FLOPS + path.wasted) / decisions;
+        let path = Path {
+            chance,
+            decisions,
+            wasted: path.wasted + wasted,
+        };
+        is_worth.then_some((u32::from(truth), path))
     }
 
     /// What a place decided for an instance that had made so many decisions.
@@ -219,27 +249,32 @@ mod tests {
         Predictor::new(&manifest).unwrap()
     }
 
+    fn at(chance: f32) -> Path {
+        Path {
+            chance,
+            ..Path::default()
+        }
+    }
+
     #[test]
     fn loops_are_guessed_by_their_lengths() {
         let mut predictor = predictor();
-        assert!(predictor.guess(0, 0, 1.0, 1).is_none());
+        assert!(predictor.guess(0, 0, at(1.0), 1).is_none());
         // Of four instances three leave behind the third step, and one goes on to the hundredth.
         for instance in 0..64 {
             let last = if instance % 4 == 0 { 99 } else { 2 };
             (0..=last).for_each(|step| predictor.learn(0, step, u32::from(step != last)));
         }
-        let bits = |number, chance| predictor.guess(0, number, chance, 1).map(|(bits, _)| bits);
-        assert_eq!(
-            [0, 1, 2, 3, 50].map(|number| bits(number, 1.0)),
-            [1, 1, 0, 1, 1].map(Some)
-        );
-        let (_, chance) = predictor.guess(0, 2, 0.5, 1).unwrap();
-        assert!((0.35..0.4).contains(&chance), "{chance}");
-        assert!(bits(2, 0.3).is_none());
+        let bits = |number, path| predictor.guess(0, number, path, 1).map(|(bits, _)| bits);
+        let guessed = [0, 1, 2, 3, 50].map(|number| bits(number, at(1.0)));
+        assert_eq!(guessed, [1, 1, 0, 1, 1].map(Some));
+        let (_, path) = predictor.guess(0, 2, at(0.5), 1).unwrap();
+        assert!((0.35..0.4).contains(&path.chance), "{path:?}");
+        assert!(bits(2, at(LEAST_CHANCE)).is_none());
         // What is no truth value is never guessed, nor what the program does not have.
         for force in [1, 2] {
             (0..20).for_each(|_| predictor.learn(force, 0, 1));
-            assert!(predictor.guess(force, 0, 1.0, 1).is_none());
+            assert!(predictor.guess(force, 0, at(1.0), 1).is_none());
         }
     }
 
@@ -248,22 +283,35 @@ mod tests {
         let mut predictor = predictor();
         (0..4000).for_each(|_| predictor.learn(0, 5, 1));
         (0..1500).for_each(|_| predictor.learn(0, 5, 0));
-        assert_eq!(predictor.guess(0, 5, 1.0, 1).map(|(bits, _)| bits), Some(0));
+        let guessed = predictor.guess(0, 5, at(1.0), 1);
+        assert_eq!(guessed.map(|(bits, _)| bits), Some(0));
     }
 
     #[test]
     fn few_operations_are_wasted() {
         let mut predictor = predictor();
-        (0..30).for_each(|number| predictor.learn(0, 0, u32::from(number % 10 > 0)));
-        assert!(predictor.guess(0, 0, 1.0, 10_000).is_some());
-        // A million operations a decision, and a tenth of the instances on the wrong path.
+        (0..50).for_each(|number| predictor.learn(0, 0, u32::from(number % 10 > 0)));
+        assert!(predictor.guess(0, 0, at(1.0), 10_000).is_some());
+        // How many decisions instances run ahead of, where each goes on in nine of ten cases.
+        let ahead = |predictor: &Predictor, alive| {
+            let mut path = Path::default();
+            let next = || {
+                path = predictor.guess(0, 0, path, alive)?.1;
+                Some(())
+            };
+            std::iter::from_fn(next).take(100).count()
+        };
+        let most = ahead(&predictor, 1000);
+        // A million operations a decision.
         (1..=100).for_each(|flush| predictor.computed(flush * 1_000_000_000, 1000));
-        assert!(predictor.guess(0, 0, 1.0, 1000).is_some());
-        assert!(predictor.guess(0, 0, 1.0, 20_000).is_none());
+        assert_eq!(ahead(&predictor, 1), most);
+        let far = [300, 1000, 3000, 20_000].map(|alive| ahead(&predictor, alive));
+        assert!(far.is_sorted_by(|some, more| some > more), "{far:?}");
+        assert_eq!(far[3], 0);
         // Counted from the beginning.
         predictor.computed(0, 10);
         predictor.computed(1_000_000_000, 1000);
-        assert!(predictor.guess(0, 0, 1.0, 1000).is_some());
+        assert!(ahead(&predictor, 1000) > 0);
     }
 
     #[test]

@@ -4,31 +4,20 @@ use cohort_abi::Handle;
 
 use super::{Common, Instance, Machine};
 use crate::error::Error;
-use crate::speculation::{Guess, MOST_GUESSES};
+use crate::speculation::{Guess, MOST_GUESSES, Path};
 use crate::threads::fiber::Signal;
 use crate::threads::strands::Wait;
 
-/// What an instance has guessed since the last flush.
+/// What an instance has guessed since the last flush; by default, one that has decided nothing.
+#[derive(Default)]
 pub(super) struct Ahead {
     guesses: Vec<Guess>,
-    /// How likely all of them are right.
-    chance: f32,
+    /// How likely all of them are right, and at what cost.
+    path: Path,
     /// Decisions that it has made, those that it guessed among them.
     decided: usize,
     /// Whether its entry returned; its results are written, and mean something if all guesses are right.
     has_ended: bool,
-}
-
-impl Default for Ahead {
-    /// Of an instance that has decided nothing.
-    fn default() -> Ahead {
-        Ahead {
-            guesses: Vec::new(),
-            chance: 1.0,
-            decided: 0,
-            has_ended: false,
-        }
-    }
 }
 
 /// Where an instance that has run ahead stands when its decisions are known.
@@ -77,7 +66,7 @@ impl Instance {
                 predictor.recycle(guess.checkpoint);
             }
         }
-        self.ahead.chance = 1.0;
+        self.ahead.path = Path::default();
         self.ahead.has_ended = false;
     }
 
@@ -110,8 +99,8 @@ impl Instance {
         {
             return Ok(None);
         }
-        let guess = predictor.guess(force, ahead.decided, ahead.chance, common.alive);
-        let Some((bits, chance)) = guess else {
+        let guess = predictor.guess(force, ahead.decided, ahead.path, common.alive);
+        let Some((bits, path)) = guess else {
             return Ok(None);
         };
         let Some(mut checkpoint) = predictor.checkpoint() else {
@@ -129,7 +118,7 @@ impl Instance {
             checkpoint,
             saved: machine.recorder.save(),
         });
-        ahead.chance = chance;
+        ahead.path = path;
         ahead.decided += 1;
         machine.recorder.run_in_turn();
         // SAFETY: the caller's promise: it waits for a decision.
