@@ -44,6 +44,8 @@ FACTS = {
     "copy": (2e-6, "s", "a copy to the card, however small", "assumed"),
     "copy_rate": (50e9, "B/s", "the same, of many bytes", "assumed: PCIe 5 has 64 GB/s"),
     "call": (40e-9, "s", "recording and scheduling a call, on the host", "20 to 60 ns, docs/performance.md"),
+    "guess": (2e-7, "s", "guessing a decision, on the host", "of a processor with AVX-512, docs/performance.md"),
+    "fetch": (1e-5, "s", "a flush's decisions or results: brought together, copied to the host, waited for", "assumed"),
     "flush": (25e-6, "s", "queueing a flush and waiting for it, on the host", "assumed"),
 }
 H200 = SimpleNamespace(**{name: fact[0] for name, fact in FACTS.items()})

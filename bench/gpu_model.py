@@ -44,6 +44,9 @@ WORSE |= {"copy_rate": 0.5, "mma_share": 0.5}
 DIMS = {
     "treelstm": lambda size: {"V": 6000, "D": size, "H": size, "C": 5},
     "nestedrnn": lambda size: {"V": 6000, "H": size, "C": 5},
+    "act": lambda size: {"D": size, "H": size, "C": 5},
+    "ponder": lambda size: {"H": size},
+    "berxit": lambda size: {"D": size, "C": 5},
     "encoder": lambda size: {"L": 1, "D": size, "F": 4 * size},
 }
 
@@ -62,6 +65,7 @@ class Case:
     instances: int
     counted: int
     inputs: str = ""  # The kernel that takes the instances' own rows, which are as wide as the size.
+    decides: bool = False  # Whether instances wait for what the card computes.
 
     @property
     def name(self):
@@ -69,7 +73,7 @@ class Case:
 
 
 CASES = [Case("treelstm", size, batch, "f32", gpu_kit.INSTANCES, 16) for size in (256, 512) for batch in (64, 512)]
-CASES.append(Case("nestedrnn", 256, 64, "f32", 64, 256))
+CASES += [Case(model, 256, 64, "f32", 256, 256, decides=True) for model in ("act", "ponder", "berxit", "nestedrnn")]
 CASES += [
     Case("encoder", 512, 512, precision, gpu_kit.ENCODER_INSTANCES, 64, "main_0")
     for precision in ("f32", "tf32", "bf16")
@@ -95,7 +99,7 @@ def program_of(case, folder):
     return path
 
 
-def count(options, case, folder):
+def count(options, case, folder, *without):
     """Launches of all instances of a case, on the simulator."""
     gpu_kit.make_inputs(folder, case.model, case.counted, case.instances)
     if not (folder / "input.jsonl").exists():
@@ -104,7 +108,7 @@ def count(options, case, folder):
     command = [options.batch_run, program_of(case, folder), "--weights", folder / "weights.safetensors"]
     command += ["--input", folder / "input.jsonl", "--output", os.devnull, "--quiet", "--device", "gpu-sim"]
     command += ["--batch", case.batch, "--stats", stats, "--profile", profile]
-    run(*command, "--max-memory", 1 << 34)
+    run(*command, "--max-memory", 1 << 34, *without)
     return read_counts(json.loads(stats.read_text()), json.loads(profile.read_text()))
 
 
@@ -122,9 +126,12 @@ def compile_case(options, case, folder):
     return kernels, gpu_plan.read_codes(run(tool("nvdisasm"), "-c", cubin), log, launches)
 
 
-def predict_case(case, kernels, codes, counts):
-    """The prediction of a case, and how many times as long it takes on the card with each assumption that is worse."""
+def predict_case(case, kernels, codes, counts, waiting):
+    """The prediction of a case, and how many times as long it takes on the card with each assumption that is worse; where
+    instances decide, what it is if they wait for each decision, too."""
     found = predict(H200, case, kernels, codes, counts)
+    if waiting:
+        found["waiting"] = predict(H200, case, kernels, codes, waiting)
     worse = found["worse"] = {}
     for fact, times in WORSE.items():
         card = SimpleNamespace(**vars(H200) | {fact: times * getattr(H200, fact)})
@@ -187,6 +194,30 @@ def reasons_table(cases):
     return markdown(["case", *reasons], lines)
 
 
+def whole(case):
+    """Seconds of a case where host and card wait for each other."""
+    return case["stats"]["device"]["seconds"] + case["stats"]["host_seconds"] + case["fetch_seconds"]
+
+
+def deciding_table(cases):
+    """Where instances decide: what a batch takes if they wait for each decision, and if they guess."""
+    lines = []
+    for name, case in cases.items():
+        for what, of in (("waits", case.get("waiting")), ("guesses", case if "waiting" in case else None)):
+            if of:
+                us = 1e6 / case["batches"]
+                stats = of["stats"]
+                rows = sum(kernel["rows"] for kernel in stats["kernels"])
+                lines.append(
+                    [f"`{name}`", what, number(stats["flushes"] / case["batches"], 1)]
+                    + [number(stats["device"]["steps"] / case["batches"], 1), number(rows / case["batches"])]
+                    + [number(us * stats["device"]["seconds"]), number(us * stats["host_seconds"])]
+                    + [number(us * of["fetch_seconds"]), number(us * whole(of)), ratio(whole(case["waiting"]) / whole(of))]
+                )
+    heads = ["case", "an instance", "flushes", "steps", "rows", "on the card", "host", "fetching", "together", "as fast"]
+    return markdown(heads, lines)
+
+
 def worse_table(cases):
     """How many times as long a batch takes on the card where one of the assumptions is half as good."""
     lines = [[f"`{name}`", *map(ratio, case["worse"].values())] for name, case in cases.items()]
@@ -214,6 +245,7 @@ def section(cases):
     """The part of the page that is written."""
     return (
         f"### The card\n\n{facts_table()}\n### Batches\n\n{predictions_table(cases)}\n"
+        f"### Where tensors decide\n\n{deciding_table(cases)}\n"
         f"### What takes the time\n\n{reasons_table(cases)}\n### Where one assumption is half as good\n\n"
         f"{worse_table(cases)}\n### Kernels\n\n{kernels_table(cases)}"
     )
@@ -285,7 +317,7 @@ def main():
             return print(comparison(case, options.case, figures), end="")
         except ValueError as why:
             sys.exit(f"{options.measured}: {why}")
-    counts, cases = {}, {}
+    counts, waiting, cases = {}, {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
             if case.name not in options.cases:
@@ -295,7 +327,10 @@ def main():
                 data = Path(folder) / "-".join(map(str, run_of))
                 data.mkdir()
                 counts[run_of] = count(options, case, data)
-            cases[case.name] = predict_case(case, *compile_case(options, case, Path(folder)), counts[run_of])
+                if case.decides:
+                    waiting[run_of] = count(options, case, data, "--without", "speculation")
+            found = (*compile_case(options, case, Path(folder)), counts[run_of], waiting.get(run_of))
+            cases[case.name] = predict_case(case, *found)
     if len(cases) < len(CASES):
         return print(section(cases), end="")
     FIGURES.write_text(json.dumps(cases, indent=1) + "\n", encoding="utf-8")

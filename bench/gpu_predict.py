@@ -22,6 +22,7 @@ class Counts:
     copies: int
     copied: int  # Bytes, to the card.
     flops: dict  # Of each kernel, at the size that was counted.
+    guesses: int = 0  # Decisions that instances did not wait for.
     launches: dict = field(default_factory=dict)  # Of each kernel: how often with so many rows and calls.
 
     def rows(self, name):
@@ -40,6 +41,7 @@ def read_counts(stats, profile):
         device["copies"]["to_device"],
         device["copies"]["bytes_to_device"],
         {kernel["name"]: kernel["flops"] for kernel in stats["kernels"]},
+        stats.get("speculation", {}).get("guesses", 0),
     )
     for event in profile["traceEvents"]:
         if event.get("cat") == "launch":
@@ -129,12 +131,13 @@ def predict(card, case, kernels, codes, counts):
             "instances": counts.instances,
             "flushes": counts.flushes,
             "kernel_launches": sum(kernel["launches"] for kernel in of_kernels),
-            "host_seconds": card.call * counts.calls + card.flush * counts.flushes,
+            "host_seconds": card.call * counts.calls + card.guess * counts.guesses + card.flush * counts.flushes,
             "device": device,
             "kernels": of_kernels,
         },
         "batches": math.ceil(counts.instances / case.batch),
         "bound_seconds": bound,
+        "fetch_seconds": card.fetch * counts.flushes,
         "plain_seconds": plain.total(),
         "reasons": dict(reasons.most_common()),
     }

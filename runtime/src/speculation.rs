@@ -32,7 +32,7 @@ const LEAST_SEEN: u32 = 8;
 /// What was seen counts half when there is so much, so that it follows the data.
 const MOST_SEEN: u32 = 1 << 10;
 /// How likely an instance has to be on the right path to run on.
-const LEAST_CHANCE: f32 = 0.125;
+const LEAST_CHANCE: f32 = 0.25;
 /// What a flush costs besides what it computes, in operations: those of a large card in some 40 µs, at half of its peak.
 const FLUSH_FLOPS: f32 = 1e9;
 /// By how much the operations of the last flush count in those that are expected.
@@ -50,10 +50,9 @@ pub struct Guess {
     pub force: u32,
     /// What it was guessed to be.
     pub bits: u32,
-    /// The fiber, and what the recorder has of the instance, when it asked.
-    pub checkpoint: Checkpoint,
-    /// See [`Guess::checkpoint`].
-    pub saved: Saved,
+    /// The fiber, and what the recorder has of the instance, when it asked; nothing, where no call was made since the guess
+    /// before, so that it may as well go back there.
+    pub origin: Option<(Checkpoint, Saved)>,
 }
 
 /// Where an instance is that has run ahead.

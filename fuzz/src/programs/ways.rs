@@ -117,7 +117,11 @@ impl Runner<'_> {
                 }
                 None => self.same_errors("the simulated GPU", &first, &simulated)?,
             }
-            *comparisons += 1;
+            // Instances that wait for each decision, in other company.
+            let way = ["--device", "gpu-sim", "--without", "speculation", "--batch", "3"];
+            let waiting = self.run("model.cohort", &way)?;
+            self.equal("the simulated GPU without guesses", &simulated, &waiting)?;
+            *comparisons += 2;
             if is_interpreted {
                 // The same kernels by the text that a card would be given.
                 let text = self.run("model.cohort", &["--device", "ptx-sim"])?;

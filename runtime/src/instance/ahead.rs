@@ -26,7 +26,7 @@ pub(super) enum Found {
     Right,
     /// All guesses were right, and its results are.
     Ended,
-    /// It is back where it asked for what that place of the program decided in other bits than it had guessed.
+    /// Some guess was wrong, and it is back where it asks for what that place of the program decided.
     Wrong {
         /// Which place.
         force: u32,
@@ -61,10 +61,13 @@ impl Instance {
 
     /// It begins anew, or goes on with nothing guessed.
     pub(super) fn forget_guesses(&mut self, common: &mut Common) {
-        for guess in self.ahead.guesses.drain(..) {
-            if let Some(predictor) = &mut common.predictor {
-                predictor.recycle(guess.checkpoint);
-            }
+        let origins = self
+            .ahead
+            .guesses
+            .drain(..)
+            .filter_map(|guess| guess.origin);
+        if let Some(predictor) = &mut common.predictor {
+            origins.for_each(|(checkpoint, _)| predictor.recycle(checkpoint));
         }
         self.ahead.path = Path::default();
         self.ahead.has_ended = false;
@@ -103,20 +106,27 @@ impl Instance {
         let Some((bits, path)) = guess else {
             return Ok(None);
         };
-        let Some(mut checkpoint) = predictor.checkpoint() else {
-            return Ok(None);
+        let origins = ahead.guesses.iter().rev();
+        let last = origins.filter_map(|guess| guess.origin.as_ref()).next();
+        let origin = match last {
+            Some((_, saved)) if !machine.recorder.has_called_since(saved) => None,
+            _ => {
+                let Some(mut checkpoint) = predictor.checkpoint() else {
+                    return Ok(None);
+                };
+                let frame = machine.recorder.waiting_frame();
+                if !self.strands.fiber()?.save(frame, &mut checkpoint) {
+                    predictor.recycle(checkpoint);
+                    return Ok(None);
+                }
+                Some((checkpoint, machine.recorder.save()))
+            }
         };
-        let frame = machine.recorder.waiting_frame();
-        if !self.strands.fiber()?.save(frame, &mut checkpoint) {
-            predictor.recycle(checkpoint);
-            return Ok(None);
-        }
         ahead.guesses.push(Guess {
             handle,
             force,
             bits,
-            checkpoint,
-            saved: machine.recorder.save(),
+            origin,
         });
         ahead.path = path;
         ahead.decided += 1;
@@ -136,19 +146,23 @@ impl Instance {
         machine: &mut Machine<'_>,
         common: &mut Common,
     ) -> Result<(), Error> {
-        let last = self.ahead.guesses.pop();
-        let last = last.ok_or_else(|| Error::Internal("a guess of nothing".to_owned()))?;
-        machine.recorder.take_back_since(&last.saved);
-        // SAFETY: the fiber is that of the one strand that there is, which made the checkpoint. What compiled code wrote
-        // in memory since then it writes again before it reads it; what it had allocated by then is there.
-        unsafe { self.strands.fiber()?.restore(&last.checkpoint) };
-        self.ahead.decided -= 1;
-        let (handle, force) = (last.handle, last.force);
-        self.strands.wait(Wait::Forced { handle, force });
-        if let Some(predictor) = &mut common.predictor {
-            predictor.recycle(last.checkpoint);
+        while let Some(guess) = self.ahead.guesses.pop() {
+            self.ahead.decided -= 1;
+            let Some((checkpoint, saved)) = guess.origin else {
+                continue;
+            };
+            machine.recorder.take_back_since(&saved);
+            // SAFETY: the fiber is that of the one strand that there is, which made the checkpoint. What compiled code
+            // wrote in memory since then it writes again before it reads it; what it had allocated by then is there.
+            unsafe { self.strands.fiber()?.restore(&checkpoint) };
+            let (handle, force) = (guess.handle, guess.force);
+            self.strands.wait(Wait::Forced { handle, force });
+            if let Some(predictor) = &mut common.predictor {
+                predictor.recycle(checkpoint);
+            }
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Internal("a guess of nothing".to_owned()))
     }
 
     /// Its entry returned where it may not be at all.
@@ -168,14 +182,15 @@ impl Instance {
         decisions: &mut impl Iterator<Item = u32>,
         common: &mut Common,
     ) -> Result<Found, Error> {
-        let Some(first) = self.ahead.guesses.first() else {
+        let guesses = &self.ahead.guesses;
+        let origin = |guess: &Guess| guess.origin.as_ref().map(|(_, saved)| *saved);
+        let Some(first) = guesses.first().and_then(origin) else {
             return Ok(Found::Right);
         };
-        let begin = self.ahead.decided - self.ahead.guesses.len();
-        machine.recorder.let_fork_as(&first.saved);
-        let waits = self.asks_for().count() - self.guesses();
+        let begin = self.ahead.decided - guesses.len();
+        let waits = self.asks_for().count() - guesses.len();
         let mut wrong = None;
-        for (index, guess) in self.ahead.guesses.iter().enumerate() {
+        for (index, guess) in guesses.iter().enumerate() {
             let bits = decisions.next();
             let bits = bits.ok_or_else(|| Error::Internal("too few decisions".to_owned()))?;
             if wrong.is_none() {
@@ -185,11 +200,12 @@ impl Instance {
                     predictor.wrong += u64::from(bits != guess.bits);
                 }
                 if bits != guess.bits {
-                    wrong = Some((index, guess.force, bits));
+                    wrong = Some((index, bits));
                 }
             }
         }
-        let Some((index, force, bits)) = wrong else {
+        let Some((wrong, bits)) = wrong else {
+            machine.recorder.let_fork_as(&first);
             let has_ended = self.ahead.has_ended;
             self.forget_guesses(common);
             return Ok(match has_ended {
@@ -200,17 +216,26 @@ impl Instance {
         // What it waits for behind a wrong guess was never asked.
         decisions.by_ref().take(waits).for_each(drop);
         self.strands.forget_waits();
-        let guess = &self.ahead.guesses[index];
+        // What it asks for from there on up to the wrong guess is computed.
+        let back = guesses[..=wrong].iter().enumerate().rev();
+        let back = back.filter_map(|(index, guess)| Some((index, guess, guess.origin.as_ref()?)));
+        let Some((index, guess, (checkpoint, saved))) = back.into_iter().next() else {
+            return Err(Error::Internal("a guess from nowhere".to_owned()));
+        };
         if let Some(predictor) = &mut common.predictor {
-            predictor.wasted_rows += machine.recorder.rows_since(&guess.saved);
+            predictor.wasted_rows += machine.recorder.rows_since(saved);
         }
-        machine.recorder.restore(&guess.saved);
-        machine.recorder.let_fork_as(&self.ahead.guesses[0].saved);
+        machine.recorder.restore(saved);
+        machine.recorder.let_fork_as(&first);
         // SAFETY: as in `wait_at_last_guess`.
-        unsafe { self.strands.fiber()?.restore(&guess.checkpoint) };
-        self.ahead.decided = begin + index + 1;
+        unsafe { self.strands.fiber()?.restore(checkpoint) };
+        let found = Found::Wrong {
+            force: guess.force,
+            bits: if index == wrong { bits } else { guess.bits },
+        };
+        self.ahead.decided = begin + wrong + 1;
         self.forget_guesses(common);
-        Ok(Found::Wrong { force, bits })
+        Ok(found)
     }
 
     /// It was told what it waited for.

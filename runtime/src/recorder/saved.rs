@@ -69,6 +69,11 @@ impl Recorder {
         calls.saturating_add_signed(saved.rows_left - self.state.rows_left)
     }
 
+    /// Whether the running instance has made calls since then.
+    pub fn has_called_since(&self, saved: &Saved) -> bool {
+        (self.log.len(), self.new_cached.len()) != (saved.log, saved.cached)
+    }
+
     /// The running instance takes back what it recorded since then, before any of it was computed, and stands where it
     /// stood; why it stopped is forgotten.
     pub fn take_back_since(&mut self, saved: &Saved) {
