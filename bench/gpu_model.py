@@ -73,7 +73,7 @@ class Case:
 
 
 CASES = [Case("treelstm", size, batch, "f32", gpu_kit.INSTANCES, 16) for size in (256, 512) for batch in (64, 512)]
-CASES += [Case(model, 256, 64, "f32", 256, 256, decides=True) for model in ("act", "ponder", "berxit", "nestedrnn")]
+CASES += [Case(model, 256, 64, "f32", 512, 256, decides=True) for model in ("act", "ponder", "berxit", "nestedrnn")]
 CASES += [
     Case("encoder", 512, 512, precision, gpu_kit.ENCODER_INSTANCES, 64, "main_0")
     for precision in ("f32", "tf32", "bf16")

@@ -37,7 +37,7 @@ use crate::report::Progress;
 use crate::report::profile::{Gauge, Span};
 use crate::report::stats::{Stats, Times};
 use crate::report::trace::trace_flush;
-use crate::speculation::Predictor;
+use crate::speculation::{Predictor, Work};
 use crate::threads::strands::StackPool;
 
 /// More instances at once fill no kernel better, and each needs a stack.
@@ -565,9 +565,10 @@ impl Engine {
         report: &mut Report<'_, '_>,
     ) -> Result<(), Error> {
         self.requests.clear();
-        let mut guesses = 0;
+        let (mut guesses, mut most) = (0, 0);
         for instance in &self.alive {
             guesses += instance.guesses();
+            most = most.max(instance.guesses() + 1);
             for (number, (handle, force)) in instance.asks_for().enumerate() {
                 self.requests.push((handle, machine.force_pool(force)?));
                 if let Some(survey) = machine.executor.survey_mut()
@@ -588,7 +589,11 @@ impl Engine {
             let kernels = machine.manifest.kernels.iter();
             let launches = kernels.zip(machine.executor.launches());
             let flops = launches.map(|(kernel, all)| all.flops(kernel.flops_per_row));
-            predictor.computed(flops.sum(), self.decisions.len());
+            let work = Work {
+                flops: flops.sum(),
+                steps: machine.executor.device_steps(),
+            };
+            predictor.computed(work, self.decisions.len(), most);
         }
         self.common.alignment.meet();
         let mut decisions = self.decisions.iter().copied();

@@ -29,12 +29,17 @@ use crate::threads::fiber::Checkpoint;
 const NUMBERS: usize = 64;
 /// A place has to be seen so often before it is guessed.
 const LEAST_SEEN: u32 = 8;
+/// How likely a decision is at most that nobody has made as the same one of an instance.
+const MOST_CERTAIN: f32 = 0.75;
 /// What was seen counts half when there is so much, so that it follows the data.
 const MOST_SEEN: u32 = 1 << 10;
 /// How likely an instance has to be on the right path to run on.
 const LEAST_CHANCE: f32 = 0.25;
-/// What a flush costs besides what it computes, in operations: those of a large card in some 40 µs, at half of its peak.
-const FLUSH_FLOPS: f32 = 1e9;
+/// What a flush costs besides what it computes, in operations: those of a large card in some 40 µs, at a fifth of its peak, as
+/// much as small batches reach.
+const FLUSH_FLOPS: f32 = 5e8;
+/// What a step of a flush takes however few its rows, in operations: some 8 µs.
+const STEP_FLOPS: f32 = 1e8;
 /// By how much the operations of the last flush count in those that are expected.
 const NEWEST: f32 = 0.25;
 /// Decisions that an instance has guessed at most, each with a checkpoint,
@@ -53,6 +58,15 @@ pub struct Guess {
     /// The fiber, and what the recorder has of the instance, when it asked; nothing, where no call was made since the guess
     /// before, so that it may as well go back there.
     pub origin: Option<(Checkpoint, Saved)>,
+}
+
+/// What was computed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// Operations of products.
+    pub flops: u64,
+    /// Steps of flushes: see [`crate::report::stats::DeviceStats::steps`].
+    pub steps: u64,
 }
 
 /// Where an instance is that has run ahead.
@@ -112,10 +126,12 @@ impl Seen {
 pub struct Predictor {
     /// Of each place: by the number of the decision, and all together. None of a place that is no truth value.
     places: Vec<Option<(Box<[Seen; NUMBERS]>, Seen)>>,
-    /// Operations that an instance has computed from one decision to the next, on the average.
+    /// Operations that an instance has computed from one decision to the next, on the average,
     flops: f32,
-    /// Operations of all flushes so far.
-    computed: u64,
+    /// and steps that all together took.
+    steps: f32,
+    /// What all flushes so far took.
+    computed: Work,
     /// Checkpoints that nobody needs,
     idle: Vec<Checkpoint>,
     /// and how many others there are.
@@ -146,7 +162,8 @@ impl Predictor {
         Some(Predictor {
             places,
             flops: 0.0,
-            computed: 0,
+            steps: 0.0,
+            computed: Work::default(),
             idle: Vec::new(),
             in_use: 0,
             guesses: 0,
@@ -158,8 +175,9 @@ impl Predictor {
     /// What a place will decide, for an instance that has made so many decisions and is where `path` says, one of so many
     /// `alive`; and where it is with that. Nothing where it should rather wait.
     ///
-    /// Each decision that all run ahead of spares a part of a flush, and costs what those compute that should not: it is
-    /// worth that as long as it costs no more than the flush, and what was wasted in it, cost a decision so far.
+    /// Each decision that all run ahead of spares a part of a flush. It costs what those compute that should not, and
+    /// where nobody should, the time that this takes however few they are. It is worth that as long as it costs no
+    /// more than the flush, and what was wasted in it, cost a decision so far.
     pub fn guess(
         &self,
         force: u32,
@@ -169,9 +187,14 @@ impl Predictor {
     ) -> Option<(u32, Path)> {
         let (numbers, all) = self.places.get(force as usize)?.as_ref()?;
         let of_number = numbers[number.min(NUMBERS - 1)].likelier();
-        let (truth, likely) = of_number.or_else(|| all.likelier())?;
+        let of_all = || {
+            all.likelier()
+                .map(|(truth, likely)| (truth, likely.min(MOST_CERTAIN)))
+        };
+        let (truth, likely) = of_number.or_else(of_all)?;
         let chance = path.chance * likely;
-        let wasted = (1.0 - chance) * alive as f32 * self.flops;
+        let (wrong, alive) = (1.0 - chance, alive as f32);
+        let wasted = wrong * alive * self.flops + wrong.powf(alive) * self.steps * STEP_FLOPS;
         let decisions = path.decisions + 1.0;
         let is_worth = chance >= LEAST_CHANCE && wasted <= (FLUSH_FLOPS + path.wasted) / decisions;
         let path = Path {
@@ -190,14 +213,17 @@ impl Predictor {
         }
     }
 
-    /// How many operations were computed so far, and how many decisions of all instances were among what the last flush
-    /// computed.
-    pub fn computed(&mut self, flops: u64, decisions: usize) {
+    /// What all flushes so far took; among what the last one computed were so many decisions of all instances, and at most
+    /// so many of one.
+    pub fn computed(&mut self, all: Work, decisions: usize, of_one: usize) {
         // They are counted anew, now and then.
-        let of_flush = flops.checked_sub(self.computed).unwrap_or(flops);
-        self.computed = flops;
+        let since = |all: u64, before: u64| all.checked_sub(before).unwrap_or(all) as f32;
+        let flops = since(all.flops, self.computed.flops);
+        let steps = since(all.steps, self.computed.steps);
+        self.computed = all;
         if decisions > 0 {
-            self.flops += NEWEST * (of_flush as f32 / decisions as f32 - self.flops);
+            self.flops += NEWEST * (flops / decisions as f32 - self.flops);
+            self.steps += NEWEST * (steps / of_one as f32 - self.steps);
         }
     }
 
@@ -302,15 +328,20 @@ mod tests {
         };
         let most = ahead(&predictor, 1000);
         // A million operations a decision.
-        (1..=100).for_each(|flush| predictor.computed(flush * 1_000_000_000, 1000));
+        let work = |flops, steps| Work { flops, steps };
+        (1..=100).for_each(|flush| predictor.computed(work(flush * 1_000_000_000, 0), 1000, 1));
         assert_eq!(ahead(&predictor, 1), most);
         let far = [300, 1000, 3000, 20_000].map(|alive| ahead(&predictor, alive));
         assert!(far.is_sorted_by(|some, more| some > more), "{far:?}");
         assert_eq!(far[3], 0);
         // Counted from the beginning.
-        predictor.computed(0, 10);
-        predictor.computed(1_000_000_000, 1000);
+        predictor.computed(work(0, 0), 10, 1);
+        predictor.computed(work(1_000_000_000, 0), 1000, 1);
         assert!(ahead(&predictor, 1000) > 0);
+        // Where each takes eight steps, one alone does not run far for nobody, and of many somebody does it.
+        (1..=100).for_each(|flush| predictor.computed(work(flush, 8 * flush), 10, 1));
+        assert!((1..most).contains(&ahead(&predictor, 1)));
+        assert_eq!(ahead(&predictor, 100), most);
     }
 
     #[test]

@@ -118,7 +118,14 @@ impl Runner<'_> {
                 None => self.same_errors("the simulated GPU", &first, &simulated)?,
             }
             // Instances that wait for each decision, in other company.
-            let way = ["--device", "gpu-sim", "--without", "speculation", "--batch", "3"];
+            let way = [
+                "--device",
+                "gpu-sim",
+                "--without",
+                "speculation",
+                "--batch",
+                "3",
+            ];
             let waiting = self.run("model.cohort", &way)?;
             self.equal("the simulated GPU without guesses", &simulated, &waiting)?;
             *comparisons += 2;

@@ -231,6 +231,11 @@ impl Runner {
         }
     }
 
+    /// As of [`DeviceStats::steps`].
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Sets the counts and times of the device to zero.
     pub fn clear_stats(&mut self) {
         self.device.clear_work();

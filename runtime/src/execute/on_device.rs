@@ -121,6 +121,11 @@ impl Executor {
         Some(runner.stats())
     }
 
+    /// Steps of its flushes so far, as [`DeviceStats::steps`] counts them.
+    pub fn device_steps(&self) -> u64 {
+        (self.device.as_ref()).map_or(0, |runner| runner.steps())
+    }
+
     pub(super) fn launch_on_device(&mut self, index_length: usize) -> Result<(), Error> {
         let Some(runner) = &mut self.device else {
             return Ok(());
