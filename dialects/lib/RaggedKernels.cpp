@@ -1153,13 +1153,11 @@ static LogicalResult verifyResident(TilesOp tiles) {
       tiles.getRounded() || tiles.getOver().size() != 1 || columnsOf(tiles) % size[0] != 0)
     return tiles.emitOpError() << "ragged_tiles_c7: expected `resident` to be columns of a block, terms in shared memory and "
                                << "how many times, of a tile of f32 with one loop, but got " << size;
-  size_t chains = 0;
   for (auto products : tiles.getBody().front().getOps<ProductsOp>()) {
-    chains += !products.getStarts().front().getDefiningOp<ProductsOp>();
     int64_t k = static_cast<int64_t>(products.getK());
-    if (chains > 1 || k % size[1] != 0 || k % tiles.getSmall()[2] != 0 || products.getCopies()[0] != 4 ||
+    if (k % size[1] != 0 || k % tiles.getSmall()[2] != 0 || products.getCopies()[0] != 4 ||
         !products.getRight().getDefiningOp<ParamOp>())
-      return products.emitOpError() << "ragged_tiles_c7: expected `resident` sums to be one chain, of parameters and of rows that "
+      return products.emitOpError() << "ragged_tiles_c7: expected `resident` sums to be of parameters and of rows that "
                                        "are copied by 4, of a multiple of the terms";
   }
   return success();

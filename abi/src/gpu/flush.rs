@@ -25,6 +25,9 @@
 //! | `function`, `blocks`, `columns`, `arguments` | for each launch, those of a step one after another | the function's number in [`GpuFlush::functions`]; its blocks, at least 1; of these, how many the first dim of the grid has; where its arguments begin, in bytes from the beginning of the schedule |
 //! | arguments | for each call | as [listed](super#arguments), where a multiple of 8 bytes begins |
 //!
+//! Blocks of the function [`NOTHING`] do nothing: they stand between launches so that the next one begins with a block that
+//! has its weights.
+//!
 //! Block `b` of a launch is at `b % columns` of the grid's first dim and at `b / columns` of the second.
 //! The product of `blocks` and `steps` is less than 2³¹ ([`most_steps`]), so that `arrived` can count.
 
@@ -43,6 +46,8 @@ pub struct GpuFlush {
     pub functions: Vec<String>,
 }
 
+/// The number of no function.
+pub const NOTHING: u32 = u32::MAX;
 /// Words before those of the steps.
 pub const HEADER_WORDS: usize = 4;
 /// Words of a step.

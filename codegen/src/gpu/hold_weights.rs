@@ -11,31 +11,34 @@
 //! ```
 //!
 //! A kernel *repeats* if one of its calls may depend on another of the same flush: it is recorded in a loop, or in
-//! another function than the entry, and takes what a call, a loop or that function's caller gives. Weights stay if
+//! another function than the entry, and takes what a call, a loop or that function's caller gives. The weights of a launch
+//! of its products stay if
 //!
-//! - every kernel that repeats is one launch of products: anything else that runs at each level would need the
-//!   same shared memory;
-//! - its products are one sum, in f32, of rows with parameters as they are, with as many terms as
-//!   are copied at once or a multiple;
-//! - a block has room for the columns that it takes of each of these kernels, with all their terms, at least 4 of
-//!   them, and no kernel has more such parts of its columns than a card has processors.
+//! - its calls make one row each: those of a row for each element are many at each level;
+//! - its products are in f32, of rows with parameters as they are, with as many terms as are copied at once or a multiple;
+//! - a block has room for the columns that it takes of each of these launches, with all their terms, at least 4 of
+//!   them, beside what other functions of the module need of its shared memory, and no launch has more such parts of its columns
+//!   than a card has processors. Where there is no room for all of them, those with the fewest weights are left out.
 //!
 //! Of sizes that have room the one with the most columns is taken: then the fewest blocks read each row. A thread has
 //! one row and one column in all of them, so how many threads a level has does not depend on it.
 //!
-//! Requires: what `plan-kernels-for-gpu` leaves. Leaves: the same; a module without code for a GPU as it is. A kernel
-//! that repeats and whose weights do not stay gets a remark that says why.
+//! Requires: what `plan-kernels-for-gpu` leaves. Leaves: the same; a module without code for a GPU as it is. A launch of products
+//! of a kernel that repeats, whose weights do not stay, gets a remark that says why.
+
+use std::cmp::Reverse;
 
 use cohort_abi::gpu::Precision;
-use cohort_dialects::builder::{Op, Val, extend_op, operands_of, operations_of};
+use cohort_dialects::builder::{Op, Val, extend_op, operands_of, operations_of, results_of};
 use cohort_dialects::keys;
 use cohort_dialects::marks;
-use cohort_dialects::types::lazy_tensor;
+use cohort_dialects::types::{array_element, lazy_tensor};
 use cohort_passes::kernel::description::ConstantDescription;
 use cohort_passes::kernel::rows::layout::Place;
-use cohort_passes::pass::{Failed, Outcome, PassInfo, remark};
+use cohort_passes::pass::{Outcome, PassInfo, remark};
 use cohort_passes::support::ir::{
-    argument_of, blocks_of, defining_op, nested_ops, set_attribute, symbol_of, top_level,
+    TensorType, argument_of, blocks_of, defining_op, nested_ops, set_attribute, symbol_of,
+    top_level,
 };
 use cohort_passes::support::symbols::records_by_kernel;
 use melior::{
@@ -46,7 +49,7 @@ use melior::{
     },
 };
 
-use super::lower_kernels_to_gpu::function::MOST_SHARED;
+use super::lower_kernels_to_gpu::function::{MOST_SHARED, SHARED, shared_bytes};
 use super::lower_kernels_to_gpu::launches::{self, Chain, Launch, Tile};
 use super::lower_kernels_to_gpu::tile::Resident;
 use super::lower_kernels_to_gpu::tile::resident::terms_of;
@@ -81,37 +84,46 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         return Ok(());
     };
     let records = records_by_kernel(nested_ops(module));
-    let repeat = |kernel: &OperationRef<'c, 'c>| {
-        let of_kernel = symbol_of(*kernel).and_then(|name| records.get(&name));
-        Op::RaggedKernel.is(*kernel)
-            && of_kernel.is_some_and(|all| all.iter().any(|record| repeats(*record)))
+    let records_of = |kernel: OperationRef<'c, 'c>| {
+        let of_kernel = symbol_of(kernel).and_then(|name| records.get(&name));
+        of_kernel.into_iter().flatten().copied()
     };
-    let kernels: Vec<_> = top_level(gpu).into_iter().filter(repeat).collect();
-    let mut tiles = vec![];
-    for kernel in &kernels {
-        match tile_of(*kernel)? {
-            Ok(tile) => tiles.push(tile),
-            Err(reason) => {
-                tell(*kernel, reason);
-                let others = kernels.iter().filter(|other| *other != kernel);
-                others.for_each(|other| {
-                    tell(
-                        *other,
-                        "another kernel at the same levels has other launches",
-                    );
-                });
-                return Ok(());
+    let repeat = |kernel: OperationRef<'c, 'c>| records_of(kernel).any(repeats);
+    let kernels = top_level(gpu).into_iter();
+    let (mut tiles, mut others) = (vec![], 0);
+    for kernel in kernels.filter(|op| Op::RaggedKernel.is(*op)) {
+        let stages = blocks_of(kernel).into_iter().flat_map(operations_of);
+        if stages.into_iter().any(|op| Op::RaggedCalls.is(op)) {
+            others = others.max(SHARED);
+            if repeat(kernel) {
+                tell(kernel, "its unit is the call");
             }
+            continue;
+        }
+        let read = Kernel::read(kernel)?;
+        let launches: Vec<_> = launches::read(&read)?.into_iter().map(|it| it.1).collect();
+        let repeats = repeat(kernel);
+        let makes_many_rows = records_of(kernel).any(makes_many_rows);
+        for (launch, bytes) in shared_bytes(&read, launches)? {
+            others = others.max(bytes);
+            let Launch::Tile(tile) = launch else { continue };
+            let reason = match makes_many_rows {
+                true => Some("a call has as many rows as its instance has"),
+                false => refused(&read, &tile),
+            };
+            match reason {
+                None if repeats => {
+                    tiles.push(tile);
+                    continue;
+                }
+                Some(reason) if repeats => tell(tile.op, reason),
+                _ => {}
+            }
+            others = others.max(small_bytes(&tile));
         }
     }
-    let tiles: Vec<&Tile<'c>> = tiles.iter().map(|tile| &**tile).collect();
-    let Some(resident) = size(&tiles) else {
-        let reason =
-            format!("a block has {MOST_SHARED} bytes of shared memory, which do not hold them");
-        kernels.iter().for_each(|kernel| tell(*kernel, &reason));
-        return Ok(());
-    };
-    for tile in tiles {
+    let (stay, resident) = choose(tiles, others);
+    for tile in stay {
         let Resident {
             columns,
             terms,
@@ -123,9 +135,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     Ok(())
 }
 
-fn tell(kernel: OperationRef<'_, '_>, reason: &str) {
+fn tell(op: OperationRef<'_, '_>, reason: &str) {
     let message = format!("its weights are read anew at each level on a GPU: {reason}");
-    remark(kernel, &message);
+    remark(op, &message);
 }
 
 // Which kernels repeat.
@@ -133,6 +145,13 @@ fn tell(kernel: OperationRef<'_, '_>, reason: &str) {
 /// Whether a call may depend on one at the same place.
 fn repeats(record: OperationRef<'_, '_>) -> bool {
     is_recorded_again(record) && operands_of(record).into_iter().any(is_of_a_step)
+}
+
+/// Whether a call makes one row for each element of its instance.
+fn makes_many_rows(record: OperationRef<'_, '_>) -> bool {
+    let results = results_of(record).into_iter();
+    let mut tensors = results.filter_map(|row| TensorType::of(lazy_tensor(row.r#type())?));
+    tensors.any(|tensor| tensor.shape.first() == Some(&None))
 }
 
 /// Whether a record is in a loop or in another function than the entry.
@@ -148,14 +167,24 @@ fn is_recorded_again<'c>(record: OperationRef<'c, 'c>) -> bool {
     false
 }
 
-/// Whether a tensor comes from a call, a loop or a function's caller, if only through other kernels.
+/// Whether a tensor, or some element of an array, comes from a call, a loop or a function's caller, if only through other
+/// kernels.
 fn is_of_a_step<'c>(value: Val<'c>) -> bool {
-    if lazy_tensor(value.r#type()).is_none() {
+    if lazy_tensor(value.r#type()).is_none() && array_element(value.r#type()).is_none() {
         return false;
     }
+    let any_of = |op| operands_of(op).into_iter().any(is_of_a_step);
     if let Some(op) = defining_op(value) {
         return match Op::of(op) {
-            Some(Op::CfbRecord) => operands_of(op).into_iter().any(is_of_a_step),
+            Some(Op::CfbRecord | Op::CfbArrayCreate | Op::CfbArrayGet | Op::CfbArrayPush) => {
+                any_of(op)
+            }
+            Some(Op::CfbMap) => {
+                let ends = blocks_of(op)
+                    .into_iter()
+                    .filter_map(|body| operations_of(body).pop());
+                any_of(op) || ends.into_iter().any(any_of)
+            }
             Some(Op::FuncCall | Op::ScfFor | Op::ScfWhile | Op::ScfIf | Op::CfbMatch) => true,
             kind => kind == Some(Op::CfbFold),
         };
@@ -167,6 +196,10 @@ fn is_of_a_step<'c>(value: Val<'c>) -> bool {
         Some(Op::ScfFor | Op::ScfWhile) => true,
         // What is handed on comes before the elements.
         Some(Op::CfbFold) => number < op.result_count(),
+        Some(Op::CfbMap) => {
+            let array = operands_of(extend_op(op)).get(number).copied();
+            array.is_some_and(is_of_a_step)
+        }
         Some(Op::FuncFunc) => !op.has_attribute(&marks::ENTRY),
         // A part of the input, or an element.
         _ => false,
@@ -175,32 +208,46 @@ fn is_of_a_step<'c>(value: Val<'c>) -> bool {
 
 // What fits.
 
-/// The products of a kernel whose only launch they are, or why its weights cannot stay.
-fn tile_of<'c>(
-    kernel: OperationRef<'c, 'c>,
-) -> Result<Result<Box<Tile<'c>>, &'static str>, Failed> {
-    let stages: Vec<_> = blocks_of(kernel)
-        .into_iter()
-        .flat_map(operations_of)
-        .collect();
-    if stages.iter().any(|op| Op::RaggedCalls.is(*op)) {
-        return Ok(Err("its unit is the call"));
-    }
-    let read = Kernel::read(kernel)?;
-    let mut launches = launches::read(&read)?.into_iter();
-    let (Some((_, Launch::Tile(tile))), None) = (launches.next(), launches.next()) else {
-        return Ok(Err("it is not one launch of products"));
+/// Those whose weights stay in shared memory, and the size of all of them; other functions need so many bytes of it.
+fn choose<'c>(mut tiles: Vec<Box<Tile<'c>>>, mut others: i64) -> (Vec<Box<Tile<'c>>>, Resident) {
+    tiles.sort_by_key(|tile| Reverse(weights_of(tile)));
+    // Whichever is too large by itself is in nobody's way.
+    let room = MOST_SHARED - others;
+    let alone = |tile: &Box<Tile<'c>>| size(std::slice::from_ref(tile), room).is_some();
+    let (mut tiles, mut left_out): (Vec<_>, Vec<_>) = tiles.into_iter().partition(alone);
+    let small = |tiles: &[Box<Tile<'c>>]| tiles.iter().map(|tile| small_bytes(tile)).max();
+    let resident = loop {
+        others = others.max(small(&left_out).unwrap_or(0));
+        match size(&tiles, MOST_SHARED - others) {
+            Some(resident) => break resident,
+            None => left_out.extend(tiles.pop()),
+        }
     };
-    Ok(match refused(&read, &tile) {
-        Some(reason) => Err(reason),
-        None => Ok(tile),
-    })
+    for tile in left_out {
+        let room = MOST_SHARED - others;
+        let reason = format!(
+            "a block has {room} bytes of shared memory for weights, which do not hold them"
+        );
+        tell(tile.op, &reason);
+    }
+    (tiles, resident)
+}
+
+/// Shared memory of the function for few rows, which a flush does without where weights stay.
+fn small_bytes(tile: &Tile<'_>) -> i64 {
+    tile.small.shared_bytes(tile.gates())
+}
+
+/// Weights that a launch of products reads.
+fn weights_of(tile: &Tile<'_>) -> i64 {
+    let of_chain = |chain: &Chain<'_>| chain.gates.len() as i64 * terms_of(chain);
+    tile.columns() * tile.chains.iter().map(of_chain).sum::<i64>()
 }
 
 fn refused(kernel: &Kernel<'_>, tile: &Tile<'_>) -> Option<&'static str> {
-    let [chain] = &tile.chains[..] else {
-        return Some("its products are not one sum");
-    };
+    if tile.chains.is_empty() {
+        return Some("it has no products");
+    }
     if tile.precision != Precision::F32 || tile.domain.len() != 1 {
         return Some("its products are not of vectors in f32");
     }
@@ -210,18 +257,20 @@ fn refused(kernel: &Kernel<'_>, tile: &Tile<'_>) -> Option<&'static str> {
         }
         _ => false,
     };
-    if !(chain.segments.iter()).all(|segment| is_parameter(segment.right)) {
+    let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
+    if !segments.all(|segment| is_parameter(segment.right)) {
         return Some("it multiplies with what is computed");
     }
     let is_wide = |chain: &Chain<'_>| {
         let mut segments = chain.segments.iter();
         segments.all(|segment| segment.copies[0] == 4 && segment.k % tile.small.depth == 0)
     };
-    (!is_wide(chain)).then_some("its rows have no multiple of the terms that are copied at once")
+    (!tile.chains.iter().all(is_wide))
+        .then_some("its rows have no multiple of the terms that are copied at once")
 }
 
 /// The size that there is room for in all of them together.
-fn size(tiles: &[&Tile<'_>]) -> Option<Resident> {
+fn size(tiles: &[Box<Tile<'_>>], room: i64) -> Option<Resident> {
     let sizes = COLUMNS.into_iter().flat_map(|columns| {
         let rings = RINGS.into_iter();
         rings.map(move |(terms, stages)| Resident {
@@ -231,16 +280,15 @@ fn size(tiles: &[&Tile<'_>]) -> Option<Resident> {
         })
     });
     let mut sizes = sizes.filter(|size| {
-        let fits = |tile: &&Tile<'_>| {
+        let fits = |tile: &Box<Tile<'_>>| {
             let columns = tile.columns();
             let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
             columns % size.columns == 0
                 && columns / size.columns <= PROCESSORS
                 && segments.all(|segment| segment.k % size.terms == 0)
         };
-        let bytes = tiles.iter().flat_map(|tile| &tile.chains);
-        let bytes = bytes.map(|chain| size.shared_bytes(chain.gates.len() as i64, terms_of(chain)));
-        tiles.iter().all(fits) && bytes.sum::<i64>() <= MOST_SHARED
+        let bytes = tiles.iter().map(|tile| size.shared_bytes(&tile.chains));
+        tiles.iter().all(fits) && bytes.sum::<i64>() <= room
     });
     sizes.next()
 }

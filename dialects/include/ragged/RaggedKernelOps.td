@@ -649,7 +649,7 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     - `ragged_tiles_c5`: the region has from one to 8 sums that are stored or computed with, and computes with `arith` and `math`.
     - `ragged_tiles_c6`: `rounded` is `tf32` or `bf16`, and `weights` are of a parameter each.
     - `ragged_tiles_c7`: where it is `resident`, it is not rounded and has one loop. A block has 4, 8, 16 or 32 columns, of which
-      the tile's are a multiple, 16, 32 or 64 terms and 2 to 4 times as many. All sums are one chain, of parameters whose terms are
+      the tile's are a multiple, 16, 32 or 64 terms and 2 to 4 times as many. All sums are of parameters whose terms are
       multiples of that and are filled to no more by the other sizes, and of rows that are copied by 4 elements.
 
     ```mlir

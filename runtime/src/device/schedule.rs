@@ -1,7 +1,9 @@
 //! What a flush launches, as the one function reads it that runs whole flushes
 //! ([`cohort_abi::gpu::flush`]), and whether that is worth while.
 
-use cohort_abi::gpu::flush::{HEADER_WORDS, LAUNCH_WORDS, STEP_WORDS, most_steps};
+use std::cmp::Reverse;
+
+use cohort_abi::gpu::flush::{HEADER_WORDS, LAUNCH_WORDS, NOTHING, STEP_WORDS, most_steps};
 use cohort_abi::gpu::{GpuFlush, GpuFunction, GpuKernel, GpuLaunch};
 
 use super::queue::{Queue, waves_of};
@@ -19,7 +21,16 @@ pub struct Schedule {
     pub words: Vec<u32>,
     steps: Vec<[u32; STEP_WORDS]>,
     launches: Vec<[u32; LAUNCH_WORDS]>,
+    of_step: Vec<Stepped>,
     arguments: Vec<u64>,
+}
+
+/// A launch of a step.
+#[derive(Clone, Copy, Debug)]
+struct Stepped {
+    /// Parts of the columns, where blocks that had them before should have them again; or 0.
+    parts: u32,
+    launch: [u32; LAUNCH_WORDS],
 }
 
 /// What runs a device's flushes.
@@ -96,8 +107,8 @@ impl Schedule {
 
     /// Words that the schedule of some calls has at most.
     pub fn room(launches: usize, arguments: usize) -> usize {
-        // Of a step there is at least one launch; an argument has two words.
-        HEADER_WORDS + launches * (STEP_WORDS + LAUNCH_WORDS) + 2 * arguments
+        // Of a step there is at least one launch, behind blocks that do nothing; an argument has two words.
+        HEADER_WORDS + launches * (STEP_WORDS + 2 * LAUNCH_WORDS) + 2 * arguments
     }
 
     /// Writes the schedule of a queue; gives how many blocks it is for, and nothing where the launches
@@ -106,8 +117,9 @@ impl Schedule {
         self.steps.clear();
         self.launches.clear();
         self.arguments.clear();
+        let (mut all, mut most, mut launches) = (0, 0, 0);
         // As many blocks as there are parts of the columns, or a multiple: then a block has the same part in each step.
-        let (mut all, mut most, mut parts) = (0, 0, 1);
+        let mut parts = 1;
         for wave in queue.waves() {
             let calls: Vec<_> = wave.collect();
             let first = self.arguments.len();
@@ -117,7 +129,7 @@ impl Schedule {
             // A call's launches follow one another, those beside each other together; so do those of other calls.
             let mut unqueued: Vec<_> = calls.iter().map(|call| waves_of(call.1)).collect();
             loop {
-                let (begin, mut blocks) = (self.launches.len() as u32, 0_u64);
+                self.of_step.clear();
                 let mut at = first;
                 for ((.., arguments), waves) in calls.iter().zip(&mut unqueued) {
                     for launch in waves.next().unwrap_or_default() {
@@ -126,32 +138,48 @@ impl Schedule {
                         if count == 0 {
                             return None;
                         }
-                        if function.resident.is_some() {
-                            parts = parts.max(columns);
-                        }
-                        let launch = [function.number, count, columns, at as u32];
-                        self.launches.push(launch);
-                        blocks += u64::from(count);
+                        self.of_step.push(Stepped {
+                            parts: function.resident.as_ref().map_or(0, |_| columns),
+                            launch: [function.number, count, columns, at as u32],
+                        });
                     }
                     at += arguments.len();
                 }
-                if blocks == 0 {
+                if self.of_step.is_empty() {
                     break;
                 }
-                self.steps.push([begin, u32::try_from(blocks).ok()?]);
-                (all, most) = (all + blocks, blocks.max(most));
+                launches += self.of_step.len();
+                for stepped in &self.of_step {
+                    parts = common_multiple(parts, stepped.parts.max(1), persistent.blocks);
+                }
+                let blocks = self.step()?;
+                (all, most) = (all + u64::from(blocks), most.max(blocks));
             }
         }
         let steps = self.steps.len();
-        let blocks = u64::from(persistent.blocks).min(most) as u32;
+        let blocks = persistent.blocks.min(most);
         let blocks = (blocks - blocks % parts).max(blocks.min(parts));
-        if self.launches.len() < 2
-            || all > MOST_BLOCKS_A_STEP * steps as u64
-            || steps > most_steps(blocks)
-        {
+        if launches < 2 || all > MOST_BLOCKS_A_STEP * steps as u64 || steps > most_steps(blocks) {
             return None;
         }
         self.finish(blocks)
+    }
+
+    /// Adds the launches of a step; how many blocks they have. Those whose weights stay come first, each from a multiple of
+    /// its parts on, so that the same blocks have the same part, whatever else is in the step.
+    fn step(&mut self) -> Option<u32> {
+        self.of_step.sort_by_key(|stepped| Reverse(stepped.parts));
+        let (begin, mut blocks) = (self.launches.len() as u32, 0_u32);
+        for Stepped { parts, launch } in &self.of_step {
+            let missing = blocks.checked_next_multiple_of((*parts).max(1))? - blocks;
+            if missing > 0 {
+                self.launches.push([NOTHING, missing, 1, 0]);
+            }
+            self.launches.push(*launch);
+            blocks = blocks.checked_add(missing)?.checked_add(launch[1])?;
+        }
+        self.steps.push([begin, blocks]);
+        Some(blocks)
     }
 
     /// Puts the parts one behind another.
@@ -172,6 +200,19 @@ impl Schedule {
                 .extend([*argument as u32, (argument >> 32) as u32]);
         }
         Some(blocks)
+    }
+}
+
+/// The least common multiple, or, if that is more than `most`, the larger of both.
+fn common_multiple(a: u32, b: u32, most: u32) -> u32 {
+    let (mut divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    let multiple = u64::from(a / divisor) * u64::from(b);
+    match multiple <= u64::from(most) {
+        true => multiple as u32,
+        false => a.max(b),
     }
 }
 
@@ -277,6 +318,55 @@ mod tests {
         schedule.clear();
         assert_eq!(schedule.write(&queue, &resident(100)), Some(6));
         assert_eq!(schedule.words[8..11], [2, 6, 2]);
+    }
+
+    #[test]
+    fn blocks_begin_where_they_have_weights() {
+        let mut queue = Queue::default();
+        // A function without weights of 5 blocks, and one with 3 parts of the columns, twice.
+        let others = persistent(100);
+        let mut all = resident(100);
+        all.functions.resize(7, None);
+        all.functions[3] = others.functions[5].clone();
+        let scratch = Piece {
+            address: 0,
+            bytes: 0,
+        };
+        queue.call(scratch).push(1);
+        queue.launch(launch(3, (5, 1)));
+        for rows in [9, 2] {
+            queue.call(scratch).push(rows);
+            queue.launch(launch(5, (7, 1)));
+        }
+        queue.end_level();
+        let mut schedule = Schedule::default();
+        assert_eq!(schedule.write(&queue, &all), Some(15));
+        let begin = 4 * (4 + 2 + 3 * 4);
+        let [one, two, three] = [begin, begin + 8, begin + 16];
+        let expected = [
+            // One step of three launches, those with weights first.
+            [0, 17].as_slice(),
+            &[1, 9, 3, two],
+            &[1, 3, 3, three],
+            &[1, 5, 5, one],
+        ];
+        assert_eq!(schedule.words[4..18], expected.concat());
+        // Parts of two functions that have no common multiple among the blocks: each begins at one of its own.
+        let stepped = |parts, blocks| Stepped {
+            parts,
+            launch: [7, blocks, parts.max(1), 0],
+        };
+        schedule.clear();
+        (schedule.steps.clear(), schedule.launches.clear());
+        schedule.of_step = vec![stepped(0, 2), stepped(3, 6), stepped(4, 4)];
+        assert_eq!(schedule.step(), Some(14));
+        let launches = [[7, 4, 4, 0], [NOTHING, 2, 1, 0], [7, 6, 3, 0], [7, 2, 1, 0]];
+        assert_eq!(schedule.launches, launches);
+        assert_eq!(
+            [(4, 6, 100), (3, 1, 8), (64, 96, 132), (3, 4, 12)]
+                .map(|(a, b, most)| common_multiple(a, b, most)),
+            [12, 3, 96, 12]
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ use melior::{
 use super::launches::{self, Launch, Rows, Stage, Tile};
 use super::ops::THREADS;
 use super::site::{Frame, Home, loads_of};
-use super::tile::resident::{self, terms_of};
+use super::tile::resident;
 use super::{Result, rows, tile};
 use crate::emit::Emitter;
 use crate::gpu::binary::SUPPORTED_MATH;
@@ -106,10 +106,6 @@ pub fn lower<'c>(
         .iter()
         .enumerate()
         .map(|(at, launch)| match launch {
-            Launch::Tile(tile) if launches.len() > 1 && tile.resident.is_some() => {
-                let message = "expected weights that stay to be those of the kernel's only launch";
-                Err(error(tile.op, message))
-            }
             Launch::Tile(tile) => writer.resident(&format!("{name}${at}"), tile),
             Launch::Rows(_) => Ok(None),
         });
@@ -131,6 +127,23 @@ pub fn lower<'c>(
         constants,
     };
     Ok(Lowered::Functions(to_json(&description)))
+}
+
+/// With each launch the shared memory that its function for most rows needs of those that a flush can run, in bytes.
+pub fn shared_bytes<'c>(
+    kernel: &Kernel<'c>,
+    launches: Vec<Launch<'c>>,
+) -> Result<Vec<(Launch<'c>, i64)>> {
+    let memory = Memory::new(kernel, &launches)?;
+    let of_launch = |(launch, slots): (Launch<'c>, i64)| {
+        let bytes = match &launch {
+            Launch::Tile(tile) => tile.large.0.shared_bytes(tile.gates()),
+            Launch::Rows(rows) => round_up(slots, 16) + rows::lanes_bytes(rows),
+        };
+        (launch, bytes)
+    };
+    let all = launches.into_iter().zip(memory.shared);
+    Ok(all.map(of_launch).collect())
 }
 
 /// Launches of these functions, which are beside those before them that have the same wave.
@@ -323,14 +336,14 @@ impl<'c> FunctionWriter<'_, 'c> {
 
     /// The function that flushes run in the place of the small one, where there is one.
     fn resident(&self, name: &str, tile: &Tile<'c>) -> Result<Option<GpuFunction>> {
-        let (Some(resident), [chain]) = (tile.resident, &tile.chains[..]) else {
+        let Some(resident) = tile.resident else {
             return Ok(None);
         };
         let symbol = format!("{name}_resident");
-        let shared = resident.shared_bytes(chain.gates.len() as i64, terms_of(chain));
+        let shared = resident.shared_bytes(&tile.chains);
         fits(tile.op, shared, MOST_SHARED)?;
         let function = self.function(&symbol, (THREADS, shared), |e, frame| {
-            resident::write(e, frame, (tile, chain), (resident, self.number));
+            resident::write(e, frame, tile, (resident, self.number));
             Ok(())
         })?;
         let only = Attribute::unit(self.context);

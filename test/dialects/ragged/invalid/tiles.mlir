@@ -485,7 +485,7 @@ ragged.kernel @k {
   %w = ragged.param @w : memref<32x56xf32>
   ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3] {
     %zero = arith.constant 0.0 : f32
-    // expected-error@+1 {{ragged_tiles_c7: expected `resident` sums to be one chain, of parameters and of rows that are copied by 4, of a multiple of the terms}}
+    // expected-error@+1 {{ragged_tiles_c7: expected `resident` sums to be of parameters and of rows that are copied by 4, of a multiple of the terms}}
     %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [1, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
     ragged.store %s, %r (d0) -> (d0) : memref<?x28xf32>
   }

@@ -6,6 +6,8 @@
 //! few terms at a time, through a *ring* of buffers: while some are multiplied, those of the next steps are on their
 //! way, also those of the next product of the sum.
 //!
+//! Where there are several sums, a block has a panel of each, and they come one after another through the same ring.
+//!
 //! A thread has one row and one column of every gate. Four terms are one load, on both sides, so weights lie
 //! along the terms: of the lanes of a warp that is the same 16 bytes for each column and for each row, and all of them
 //! are in different banks, by padding. Sums start from their start and take the products in the order of k, as in
@@ -62,10 +64,14 @@ impl Resident {
         self.rows() * self.row_bytes()
     }
 
-    /// Bytes of shared memory, for so many gates of so many terms.
-    pub fn shared_bytes(self, gates: i64, terms: i64) -> i64 {
-        let panel = gates * self.columns * (terms + PADDING) * 4;
-        HELD_BYTES + panel + self.stages * self.stage_bytes()
+    fn panel_bytes(self, chain: &Chain<'_>) -> i64 {
+        chain.gates.len() as i64 * self.columns * (terms_of(chain) + PADDING) * 4
+    }
+
+    /// Bytes of shared memory, for these sums.
+    pub fn shared_bytes(self, chains: &[Chain<'_>]) -> i64 {
+        let panels = chains.iter().map(|chain| self.panel_bytes(chain));
+        HELD_BYTES + panels.sum::<i64>() + self.stages * self.stage_bytes()
     }
 }
 
@@ -78,7 +84,7 @@ pub fn terms_of(chain: &Chain<'_>) -> i64 {
 pub fn write<'c>(
     e: &Emitter<'c>,
     frame: &Frame<'_, 'c>,
-    (tile, chain): (&Tile<'c>, &Chain<'c>),
+    tile: &Tile<'c>,
     (resident, number): (Resident, usize),
 ) {
     let thread = thread(e);
@@ -89,47 +95,94 @@ pub fn write<'c>(
     let part = block(e, GpuDim::X);
     let first_row = e.times(block(e, GpuDim::Y), resident.rows());
     let first_column = e.times(part, resident.columns);
-    let writer = Panel {
-        tile: Writer {
-            frame,
-            tile,
-            size: Size {
-                unit: Unit::Lanes,
-                rows: 1,
-                columns: 1,
-                depth: resident.terms,
-                warps: WARPS,
-                stages: STAGES,
-            },
-            thread,
-            warp,
-            lane,
-            first_row,
-            first_column,
-            own_row: e.add(first_row, in_tile),
-            own_column: e.add(first_column, column),
-            in_use: Cell::new(None),
-            total,
-            last: e.sub(total, e.int(1)),
+    let writer = Writer {
+        frame,
+        tile,
+        size: Size {
+            unit: Unit::Lanes,
+            rows: 1,
+            columns: 1,
+            depth: resident.terms,
+            warps: WARPS,
+            stages: STAGES,
         },
+        thread,
+        warp,
+        lane,
+        first_row,
+        first_column,
+        own_row: e.add(first_row, in_tile),
+        own_column: e.add(first_column, column),
+        in_use: Cell::new(None),
+        total,
+        last: e.sub(total, e.int(1)),
+    };
+    let mut next = HELD_BYTES;
+    let panels = tile.chains.iter().map(|chain| {
+        let from = next;
+        next += resident.panel_bytes(chain);
+        (chain, from)
+    });
+    let panels: Vec<_> = panels.collect();
+    let panels = panels.into_iter().map(|(chain, from)| Panel {
+        tile: &writer,
         chain,
         resident,
         terms: terms_of(chain),
-    };
-    writer.hold(e, part, number);
-    let ring = writer.ring(e);
-    writer.begin(e, &ring);
-    let rows = writer.tile.rows(e);
-    let starts = writer.tile.starts(e, chain, &rows);
-    let sums = writer.multiply(e, &ring, [in_tile, column], &starts);
-    writer.tile.go_on(e, &rows, &[sums]);
+        from,
+        ring_from: next,
+    });
+    let panels: Vec<_> = panels.collect();
+    hold(e, &writer, &panels, (part, number));
+    let rows = writer.rows(e);
+    let sums = panels.iter().enumerate().map(|(index, panel)| {
+        if index > 0 {
+            // What the sum before read of the ring is overwritten.
+            barrier(e);
+        }
+        let ring = panel.ring(e);
+        panel.begin(e, &ring);
+        let starts = writer.starts(e, panel.chain, &rows);
+        panel.multiply(e, &ring, [in_tile, column], &starts)
+    });
+    let sums: Vec<_> = sums.collect();
+    writer.go_on(e, &rows, &sums);
 }
 
+/// Begins to load the panels of a part of the columns unless they are there; they come with the first terms of the rows.
+fn hold<'c>(
+    e: &Emitter<'c>,
+    writer: &Writer<'_, '_, 'c>,
+    panels: &[Panel<'_, '_, 'c>],
+    (part, number): (Val<'c>, usize),
+) {
+    let s = memory(e, true);
+    let word = writer.frame.shared();
+    // Never zero.
+    let wanted = e.add(part, e.int(((number as i64) << 16) + 1));
+    let held = s.load_u32(word);
+    let is_other = e.b.cmpi(CmpiPredicate::Ne, held, wanted);
+    when(e, is_other, |e| {
+        // Everybody has looked.
+        barrier(e);
+        panels.iter().for_each(|panel| panel.load(e));
+        when(e, below(e, writer.thread, e.int(1)), |e| {
+            let wanted = e.b.trunci(wanted, e.i32);
+            let word = writer.frame.shared();
+            memory(e, true).store_elem(wanted, word, Elem::I32, Width::Scalar, None);
+        });
+    });
+}
+
+/// What a block has of the weights of a sum, and its rows.
 struct Panel<'a, 'f, 'c> {
-    tile: Writer<'a, 'f, 'c>,
+    tile: &'a Writer<'f, 'f, 'c>,
     chain: &'a Chain<'c>,
     resident: Resident,
     terms: i64,
+    /// Where the panel begins in the block's shared memory, and where the ring does that all sums share.
+    from: i64,
+    ring_from: i64,
 }
 
 /// Four terms of a row that a thread copies in each step.
@@ -152,35 +205,14 @@ impl<'c> Panel<'_, '_, 'c> {
     }
 
     fn panel(&self, e: &Emitter<'c>) -> Val<'c> {
-        memory(e, true).offset_by(self.tile.frame.shared(), HELD_BYTES)
+        memory(e, true).offset_by(self.tile.frame.shared(), self.from)
     }
 
     fn ring_start(&self, e: &Emitter<'c>) -> Val<'c> {
-        let panel = self.gates() * self.resident.columns * self.column_bytes();
-        memory(e, true).offset_by(self.panel(e), panel)
+        memory(e, true).offset_by(self.tile.frame.shared(), self.ring_from)
     }
 
     // The panel.
-
-    /// Begins to load the panel of a part of the columns unless it is there; it comes with the first terms of the rows.
-    fn hold(&self, e: &Emitter<'c>, part: Val<'c>, number: usize) {
-        let s = memory(e, true);
-        let word = self.tile.frame.shared();
-        // Never zero.
-        let wanted = e.add(part, e.int(((number as i64) << 16) + 1));
-        let held = s.load_u32(word);
-        let is_other = e.b.cmpi(CmpiPredicate::Ne, held, wanted);
-        when(e, is_other, |e| {
-            // Everybody has looked.
-            barrier(e);
-            self.load(e);
-            when(e, below(e, self.tile.thread, e.int(1)), |e| {
-                let wanted = e.b.trunci(wanted, e.i32);
-                let word = self.tile.frame.shared();
-                memory(e, true).store_elem(wanted, word, Elem::I32, Width::Scalar, None);
-            });
-        });
-    }
 
     fn load(&self, e: &Emitter<'c>) {
         let columns = self.resident.columns;
