@@ -43,6 +43,7 @@ WORSE |= {"copy_rate": 0.5, "mma_share": 0.5}
 # Program dims that a size binds; those of embeddings are as make_models.py draws them.
 DIMS = {
     "treelstm": lambda size: {"V": 6000, "D": size, "H": size, "C": 5},
+    "treegru": lambda size: {"V": 6000, "D": size, "H": size, "C": 5},
     "nestedrnn": lambda size: {"V": 6000, "H": size, "C": 5},
     "act": lambda size: {"D": size, "H": size, "C": 5},
     "ponder": lambda size: {"H": size},
@@ -73,6 +74,7 @@ class Case:
 
 
 CASES = [Case("treelstm", size, batch, "f32", gpu_kit.INSTANCES, 16) for size in (256, 512) for batch in (64, 512)]
+CASES.append(Case("treegru", 256, 64, "f32", gpu_kit.INSTANCES, 16))
 CASES += [Case(model, 256, 64, "f32", 512, 256, decides=True) for model in ("act", "ponder", "berxit", "nestedrnn")]
 CASES += [
     Case("encoder", 512, 512, precision, gpu_kit.ENCODER_INSTANCES, 64, "main_0")

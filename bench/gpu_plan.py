@@ -50,6 +50,7 @@ class Resident:
     columns: int
     terms: int
     stages: int
+    held_at: int = 0  # Bytes of shared memory before the weights.
 
     @property
     def rows_of_warp(self):

@@ -1149,10 +1149,12 @@ static LogicalResult verifyResident(TilesOp tiles) {
     return success();
   auto among = [](int64_t value, ArrayRef<int64_t> values) { return llvm::is_contained(values, value); };
   ArrayRef<int64_t> size = *resident;
-  if (size.size() != 3 || !among(size[0], {4, 8, 16, 32}) || !among(size[1], {16, 32, 64}) || !among(size[2], {2, 3, 4}) ||
+  bool isPlaced = size.size() == 4;
+  if ((size.size() != 3 && !isPlaced) || (isPlaced && (size[3] <= 0 || size[3] % 16 != 0)) || !among(size[0], {4, 8, 16, 32}) || !among(size[1], {16, 32, 64}) || !among(size[2], {2, 3, 4}) ||
       tiles.getRounded() || tiles.getOver().size() != 1 || columnsOf(tiles) % size[0] != 0)
     return tiles.emitOpError() << "ragged_tiles_c7: expected `resident` to be columns of a block, terms in shared memory and "
-                               << "how many times, of a tile of f32 with one loop, but got " << size;
+                               << "how many times, of a tile of f32 with one loop, and perhaps a multiple of 16 bytes, but got "
+                               << size;
   for (auto products : tiles.getBody().front().getOps<ProductsOp>()) {
     int64_t k = static_cast<int64_t>(products.getK());
     if (k % size[1] != 0 || k % tiles.getSmall()[2] != 0 || products.getCopies()[0] != 4 ||

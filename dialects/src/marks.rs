@@ -98,6 +98,10 @@ pub const STORED: Key<'static> = Key::new("cfb.stored");
 /// A function of a `gpu.module` that is run in flushes only: none that is launched by itself is made of it.
 pub const ONLY_IN_FLUSH: Key<'static> = Key::new("cfb.only_in_flush");
 
+/// Of a function whose weights stay for a flush: where they begin in the flush's shared memory, in bytes. What is in no other
+/// function's way has none.
+pub const HELD_AT: Key<'static> = Key::new("cfb.held_at");
+
 /// Of a function that runs one block: where its shared memory begins in that of the flush, in bytes.
 pub const SHARED_FROM: Key<'static> = Key::new("cfb.shared_from");
 

@@ -7,7 +7,7 @@
 //! ```mlir
 //! ragged.tiles over [256] small [2, 1, 32, 1] large [8, 1, 16, 1] from 512 { … }
 //! // becomes
-//! ragged.tiles over [256] small [2, 1, 32, 1] large [8, 1, 16, 1] from 512 resident [4, 16, 3] { … }
+//! ragged.tiles over [256] small [2, 1, 32, 1] large [8, 1, 16, 1] from 512 resident [4, 16, 3, 20480] { … }
 //! ```
 //!
 //! A kernel *repeats* if one of its calls may depend on another of the same flush: it is recorded in a loop, or in
@@ -19,6 +19,10 @@
 //! - a block has room for the columns that it takes of each of these launches, with all their terms, at least 4 of
 //!   them, beside what other functions of the module need of its shared memory, and no launch has more such parts of its columns
 //!   than a card has processors. Where there is no room for all of them, those with the fewest weights are left out.
+//!
+//! The last number says where the weights begin in a flush's shared memory: behind what the functions need for as long as they
+//! run, rows of these launches among it. A launch that is alone at all levels may have the beginning, and load its weights again
+//! where another function ran.
 //!
 //! Of sizes that have room the one with the most columns is taken: then the fewest blocks read each row. A thread has
 //! one row and one column in all of them, so how many threads a level has does not depend on it.
@@ -34,7 +38,7 @@ use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_dialects::types::{array_element, lazy_tensor};
 use cohort_passes::kernel::description::ConstantDescription;
-use cohort_passes::kernel::rows::layout::Place;
+use cohort_passes::kernel::rows::layout::{Place, round_up};
 use cohort_passes::pass::{Outcome, PassInfo, remark};
 use cohort_passes::support::ir::{
     TensorType, argument_of, blocks_of, defining_op, nested_ops, set_attribute, symbol_of,
@@ -91,11 +95,14 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let repeat = |kernel: OperationRef<'c, 'c>| records_of(kernel).any(repeats);
     let kernels = top_level(gpu).into_iter();
     let (mut tiles, mut others) = (vec![], 0);
+    // Launches of kernels that repeat.
+    let mut repeated = 0;
     for kernel in kernels.filter(|op| Op::RaggedKernel.is(*op)) {
         let stages = blocks_of(kernel).into_iter().flat_map(operations_of);
         if stages.into_iter().any(|op| Op::RaggedCalls.is(op)) {
             others = others.max(SHARED);
             if repeat(kernel) {
+                repeated += 1;
                 tell(kernel, "its unit is the call");
             }
             continue;
@@ -106,6 +113,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let makes_many_rows = records_of(kernel).any(makes_many_rows);
         for (launch, bytes) in shared_bytes(&read, launches)? {
             others = others.max(bytes);
+            repeated += usize::from(repeats);
             let Launch::Tile(tile) = launch else { continue };
             let reason = match makes_many_rows {
                 true => Some("a call has as many rows as its instance has"),
@@ -122,14 +130,17 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             others = others.max(small_bytes(&tile));
         }
     }
-    let (stay, resident) = choose(tiles, others);
+    let is_alone = tiles.len() == 1 && repeated == 1;
+    let (stay, (resident, common)) = choose(tiles, others, is_alone);
+    let mut next = common;
     for tile in stay {
-        let Resident {
-            columns,
-            terms,
-            stages,
-        } = resident;
-        let numbers = DenseI64ArrayAttribute::new(context, &[columns, terms, stages]);
+        let mut numbers = vec![resident.columns, resident.terms, resident.stages];
+        // Where it is in nobody's way, it has the beginning.
+        if common > 0 {
+            numbers.push(next);
+            next += round_up(resident.held_bytes(&tile.chains), 16);
+        }
+        let numbers = DenseI64ArrayAttribute::new(context, &numbers);
         set_attribute(tile.op, keys::RESIDENT, numbers.into());
     }
     Ok(())
@@ -208,29 +219,38 @@ fn is_of_a_step<'c>(value: Val<'c>) -> bool {
 
 // What fits.
 
-/// Those whose weights stay in shared memory, and the size of all of them; other functions need so many bytes of it.
-fn choose<'c>(mut tiles: Vec<Box<Tile<'c>>>, mut others: i64) -> (Vec<Box<Tile<'c>>>, Resident) {
+/// Those whose weights stay in shared memory, with the size of all of them, and where the first begin; other functions need so
+/// many bytes of it. One that is alone at all levels may be in the way of what runs once.
+fn choose<'c>(
+    mut tiles: Vec<Box<Tile<'c>>>,
+    mut others: i64,
+    is_alone: bool,
+) -> (Vec<Box<Tile<'c>>>, (Resident, i64)) {
     tiles.sort_by_key(|tile| Reverse(weights_of(tile)));
     // Whichever is too large by itself is in nobody's way.
-    let room = MOST_SHARED - others;
-    let alone = |tile: &Box<Tile<'c>>| size(std::slice::from_ref(tile), room).is_some();
-    let (mut tiles, mut left_out): (Vec<_>, Vec<_>) = tiles.into_iter().partition(alone);
+    let fits_alone =
+        |tile: &Box<Tile<'c>>| size(std::slice::from_ref(tile), others, is_alone).is_some();
+    let (mut tiles, mut left_out): (Vec<_>, Vec<_>) = tiles.into_iter().partition(fits_alone);
     let small = |tiles: &[Box<Tile<'c>>]| tiles.iter().map(|tile| small_bytes(tile)).max();
-    let resident = loop {
+    let found = loop {
         others = others.max(small(&left_out).unwrap_or(0));
-        match size(&tiles, MOST_SHARED - others) {
-            Some(resident) => break resident,
+        match size(&tiles, others, is_alone) {
+            Some(found) => break found,
             None => left_out.extend(tiles.pop()),
         }
     };
     for tile in left_out {
-        let room = MOST_SHARED - others;
+        let room = if is_alone {
+            MOST_SHARED
+        } else {
+            MOST_SHARED - others
+        };
         let reason = format!(
             "a block has {room} bytes of shared memory for weights, which do not hold them"
         );
         tell(tile.op, &reason);
     }
-    (tiles, resident)
+    (tiles, found)
 }
 
 /// Shared memory of the function for few rows, which a flush does without where weights stay.
@@ -247,6 +267,9 @@ fn weights_of(tile: &Tile<'_>) -> i64 {
 fn refused(kernel: &Kernel<'_>, tile: &Tile<'_>) -> Option<&'static str> {
     if tile.chains.is_empty() {
         return Some("it has no products");
+    }
+    if !COLUMNS.iter().any(|columns| tile.columns() % columns == 0) {
+        return Some("a block has no whole part of its columns");
     }
     if tile.precision != Precision::F32 || tile.domain.len() != 1 {
         return Some("its products are not of vectors in f32");
@@ -269,17 +292,19 @@ fn refused(kernel: &Kernel<'_>, tile: &Tile<'_>) -> Option<&'static str> {
         .then_some("its rows have no multiple of the terms that are copied at once")
 }
 
-/// The size that there is room for in all of them together.
-fn size(tiles: &[Box<Tile<'_>>], room: i64) -> Option<Resident> {
+/// The size that there is room for in all of them together, and where the weights begin: behind what other functions need, or
+/// at the beginning.
+fn size(tiles: &[Box<Tile<'_>>], others: i64, is_alone: bool) -> Option<(Resident, i64)> {
     let sizes = COLUMNS.into_iter().flat_map(|columns| {
         let rings = RINGS.into_iter();
         rings.map(move |(terms, stages)| Resident {
             columns,
             terms,
             stages,
+            held_at: None,
         })
     });
-    let mut sizes = sizes.filter(|size| {
+    let mut sizes = sizes.filter_map(|size| {
         let fits = |tile: &Box<Tile<'_>>| {
             let columns = tile.columns();
             let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
@@ -287,8 +312,17 @@ fn size(tiles: &[Box<Tile<'_>>], room: i64) -> Option<Resident> {
                 && columns / size.columns <= PROCESSORS
                 && segments.all(|segment| segment.k % size.terms == 0)
         };
-        let bytes = tiles.iter().map(|tile| size.shared_bytes(&tile.chains));
-        tiles.iter().all(fits) && bytes.sum::<i64>() <= room
+        let held = tiles
+            .iter()
+            .map(|tile| round_up(size.held_bytes(&tile.chains), 16));
+        let held: i64 = held.sum();
+        let common = round_up(others.max(size.ring_bytes()), 16);
+        let place = match tiles.iter().all(fits) {
+            true if common + held <= MOST_SHARED => Some(common),
+            true if is_alone && held + size.ring_bytes() <= MOST_SHARED => Some(0),
+            _ => None,
+        };
+        Some((size, place?))
     });
     sizes.next()
 }

@@ -57,8 +57,9 @@
 //! of a launch is negligible.
 //!
 //! Where weights stay in shared memory for the whole flush (`hold-weights`), the function for few rows is the one that
-//! holds them. It says in a word which it has, that is zero at the beginning of a flush. Where there is room, each such
-//! function has memory of its own, and `cfb.shared_from` says where each function's begins. Else the functions that hold
+//! holds them. It says in a word which it has, that is zero at the beginning of a flush. Where they begin says `cfb.held_at`,
+//! behind the memory that all functions have for as long as they run. Of those that do not say it each has memory of its own where
+//! there is room, and `cfb.shared_from` says where each function's begins. Else the functions that hold
 //! nothing have their memory behind that word, and set it to zero before they run.
 //!
 //! The grid barrier counts the blocks that have arrived, all barriers together, so that nothing is set back.
@@ -76,7 +77,9 @@ use cohort_dialects::marks;
 pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE, SHARED_FROM};
 use cohort_passes::kernel::description::{GpuDescription, parse};
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error, remark};
-use cohort_passes::support::ir::{blocks_of, nested_ops, set_attribute, text_of, top_level};
+use cohort_passes::support::ir::{
+    blocks_of, integer_attribute, nested_ops, set_attribute, symbol_of, text_of, top_level,
+};
 use melior::{
     Context,
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
@@ -169,6 +172,7 @@ fn functions_of(gpu: OperationRef<'_, '_>, stay: bool) -> Result<Vec<Run>, Faile
         ));
     };
     let mut functions: Vec<Run> = Vec::new();
+    let found = top_level(gpu);
     for (_, json) in descriptions(attribute) {
         let described = text_of(json);
         let described = described.and_then(|json| parse::<GpuDescription>(&json).ok());
@@ -184,9 +188,14 @@ fn functions_of(gpu: OperationRef<'_, '_>, stay: bool) -> Result<Vec<Run>, Faile
             for (function, is_resident) in resident.chain(others.map(|other| (other, false))) {
                 let mut known = functions.iter();
                 if known.all(|known| known.function.symbol != function.symbol) {
+                    let op = found
+                        .iter()
+                        .find(|op| symbol_of(**op).as_deref() == Some(&function.symbol));
+                    let held_at = op.and_then(|op| integer_attribute(*op, marks::HELD_AT));
                     functions.push(Run {
                         function,
                         is_resident,
+                        held_at,
                     });
                 }
             }

@@ -1,13 +1,13 @@
 // What a recursion or a loop multiplies with at each level stays in shared memory; what a leaf makes of a looked-up row, or
 // the entry of a result, is multiplied once, and does not. Of the sizes that there is room for in both kernels together,
-// the one with the most columns is taken.
+// the one with the most columns is taken, and each begins behind the one before.
 // RUN: %batch-opt %s --hold-weights | %FileCheck %s
 // RUN: diff <(%batch-opt %s --hold-weights) <(%batch-opt %s --hold-weights --hold-weights)
 
 // CHECK: ragged.kernel @step {
-// CHECK: ragged.tiles over [16] small [2, 1, 16, 1] large [8, 1, 16, 1] from 512 resident [8, 16, 4] {
+// CHECK: ragged.tiles over [16] small [2, 1, 16, 1] large [8, 1, 16, 1] from 512 resident [8, 16, 4, 12288] {
 // CHECK: ragged.kernel @turn {
-// CHECK: from 512 resident [8, 16, 4] {
+// CHECK: from 512 resident [8, 16, 4, 13584] {
 // CHECK: ragged.kernel @leaf {
 // CHECK: from 512 {
 // CHECK: ragged.kernel @last {

@@ -6,8 +6,8 @@
 
 // CHECK-LABEL: module @launches
 // CHECK: ragged.kernel @k
-// CHECK: ragged.tiles over [16] {{.*}} resident [8, 16, 4] {
-// CHECK: ragged.tiles over [16] {{.*}} resident [8, 16, 4] {
+// CHECK: ragged.tiles over [16] {{.*}} resident [8, 16, 4, 8192] {
+// CHECK: ragged.tiles over [16] {{.*}} resident [8, 16, 4, 9488] {
 // CHECK: ragged.blocks of 2 tile 1 {
 module @launches {
   cfb.kernel @k {
@@ -57,7 +57,7 @@ module @launches {
 
 // CHECK-LABEL: module @room
 // CHECK: ragged.tiles over [48] small [2, 1, 16, 1] large [8, 1, 16, 1] from 512 {
-// CHECK: ragged.tiles over [16] {{.*}} resident [4, 32, 3] {
+// CHECK: ragged.tiles over [16] {{.*}} resident [4, 64, 3, 26112] {
 module @room {
   cfb.kernel @k {
   ^bb0(%rows: index, %x: tensor<?x1024xf32>):

@@ -348,6 +348,9 @@ impl<'c> FunctionWriter<'_, 'c> {
         })?;
         let only = Attribute::unit(self.context);
         set_attribute(function, marks::ONLY_IN_FLUSH, only);
+        if let Some(at) = resident.held_at {
+            set_attribute(function, marks::HELD_AT, self.module.i64_attr(at));
+        }
         Ok(Some(GpuFunction {
             symbol,
             from_rows: 0,

@@ -182,10 +182,11 @@ impl<'c> Tile<'c> {
         let largest = op.has_attribute(&keys::LARGEST).then_some(keys::LARGEST);
         let largest = largest.map(|name| Ok((size(name)?, number(op, keys::ABOVE)?)));
         let resident = match integers(op, keys::RESIDENT)[..] {
-            [columns, terms, stages] => Some(Resident {
+            [columns, terms, stages, ref at @ ..] => Some(Resident {
                 columns,
                 terms,
                 stages,
+                held_at: at.first().copied(),
             }),
             _ => None,
         };

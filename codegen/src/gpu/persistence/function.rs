@@ -129,7 +129,7 @@ impl<'c> Writer<'_, 'c> {
         for (run, from) in self.functions.iter().zip(&self.memory.from) {
             if run.is_resident {
                 let nothing = e.b.integer(0, e.i32);
-                let word = s.offset_by(shared, *from);
+                let word = s.offset_by(shared, from + run.held_at.unwrap_or(0));
                 s.store_elem(nothing, word, Elem::I32, Width::Scalar, None);
             }
         }

@@ -8,8 +8,10 @@ use crate::gpu::lower_kernels_to_gpu::tile::resident::HELD_BYTES;
 /// A function that a flush runs.
 pub struct Run {
     pub function: GpuFunction,
-    /// Whether its weights stay in shared memory.
+    /// Whether its weights stay in shared memory,
     pub is_resident: bool,
+    /// and from where on, if the function says that; else from the beginning of its own.
+    pub held_at: Option<i64>,
 }
 
 /// What each function has of a flush's shared memory.
@@ -32,6 +34,9 @@ impl Memory {
         };
         let others = of(false).map(bytes).max().unwrap_or(0);
         let residents: i64 = of(true).map(bytes).sum();
+        if of(true).any(|run| run.held_at.is_some()) {
+            return Memory::placed(functions, others);
+        }
         // One behind another, and the others behind these; or in the same place, behind the word that says what is there.
         let (is_shared, first) = match of(true).count() {
             _ if residents + others <= MOST_SHARED => (false, residents),
@@ -54,6 +59,28 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// The same of functions that say where their weights are: behind what others need for as long as they run.
+    fn placed(functions: &[Run], others: i64) -> Option<Memory> {
+        let residents = functions.iter().filter(|run| run.is_resident);
+        let span = |run: &Run| Some((run.held_at?, i64::from(run.function.shared_bytes)));
+        let mut spans: Vec<_> = residents.map(span).collect::<Option<_>>()?;
+        spans.sort_unstable();
+        let mut end = others;
+        for (from, to) in spans {
+            if from < end {
+                return None;
+            }
+            end = to;
+        }
+        (end <= MOST_SHARED).then(|| Memory {
+            bytes: end,
+            from: vec![0; functions.len()],
+            is_shared: false,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,7 +99,25 @@ mod tests {
         Run {
             function,
             is_resident,
+            held_at: None,
         }
+    }
+
+    #[test]
+    fn weights_are_where_functions_say() {
+        let memory = |runs: &[(u32, Option<i64>)]| {
+            let runs = runs.iter().map(|(bytes, held_at)| Run {
+                held_at: *held_at,
+                ..run(*bytes, held_at.is_some())
+            });
+            Memory::new(&runs.collect::<Vec<_>>()).map(|found| (found.bytes, found.from))
+        };
+        let two = [(4096, Some(3072)), (2048, None), (3072, Some(2048))];
+        assert_eq!(memory(&two), Some((4096, vec![0; 3])));
+        // In the way of each other, of another function, and of the end.
+        assert_eq!(memory(&[(4096, Some(2048)), (3072, Some(2048))]), None);
+        assert_eq!(memory(&[(4096, Some(2048)), (2064, None)]), None);
+        assert_eq!(memory(&[(101_392, Some(2048))]), None);
     }
 
     #[test]

@@ -451,7 +451,7 @@ ragged.kernel @k {
   %x = ragged.operand row : memref<?x32xf32>
   %r = ragged.result : memref<?x28xf32>
   %w = ragged.param @w : memref<32x56xf32>
-  // expected-error@+1 {{ragged_tiles_c7: expected `resident` to be columns of a block, terms in shared memory and how many times, of a tile of f32 with one loop, but got 3, 16, 3}}
+  // expected-error@+1 {{ragged_tiles_c7: expected `resident` to be columns of a block, terms in shared memory and how many times, of a tile of f32 with one loop, and perhaps a multiple of 16 bytes, but got 3, 16, 3}}
   ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [3, 16, 3] {
     %zero = arith.constant 0.0 : f32
     %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
@@ -469,6 +469,22 @@ ragged.kernel @k {
   %w = ragged.param @w : memref<32x56xf32>
   // expected-error@+1 {{ragged_tiles_c7: expected `resident` to be columns of a block}}
   ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [8, 16, 3] {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %s, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c7: expected `resident` to be columns of a block}}
+  ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3, 8] {
     %zero = arith.constant 0.0 : f32
     %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
     ragged.store %s, %r (d0) -> (d0) : memref<?x28xf32>

@@ -44,6 +44,9 @@ pub struct Resident {
     pub terms: i64,
     /// Buffers of the ring.
     pub stages: i64,
+    /// Where the word and the panels are in the shared memory of a flush, whose beginning the ring has for as long as the
+    /// function runs; behind them, if nowhere else.
+    pub held_at: Option<i64>,
 }
 
 impl Resident {
@@ -68,10 +71,23 @@ impl Resident {
         chain.gates.len() as i64 * self.columns * (terms_of(chain) + PADDING) * 4
     }
 
-    /// Bytes of shared memory, for these sums.
-    pub fn shared_bytes(self, chains: &[Chain<'_>]) -> i64 {
+    /// Bytes of the word and the panels of these sums,
+    pub fn held_bytes(self, chains: &[Chain<'_>]) -> i64 {
         let panels = chains.iter().map(|chain| self.panel_bytes(chain));
-        HELD_BYTES + panels.sum::<i64>() + self.stages * self.stage_bytes()
+        HELD_BYTES + panels.sum::<i64>()
+    }
+
+    /// and of the ring.
+    pub fn ring_bytes(self) -> i64 {
+        self.stages * self.stage_bytes()
+    }
+
+    /// Bytes of shared memory up to the end of what it needs.
+    pub fn shared_bytes(self, chains: &[Chain<'_>]) -> i64 {
+        match self.held_at {
+            Some(at) => at + self.held_bytes(chains),
+            None => self.held_bytes(chains) + self.ring_bytes(),
+        }
     }
 }
 
@@ -117,7 +133,7 @@ pub fn write<'c>(
         total,
         last: e.sub(total, e.int(1)),
     };
-    let mut next = HELD_BYTES;
+    let mut next = resident.held_at.unwrap_or(0) + HELD_BYTES;
     let panels = tile.chains.iter().map(|chain| {
         let from = next;
         next += resident.panel_bytes(chain);
@@ -130,10 +146,10 @@ pub fn write<'c>(
         resident,
         terms: terms_of(chain),
         from,
-        ring_from: next,
+        ring_from: if resident.held_at.is_some() { 0 } else { next },
     });
     let panels: Vec<_> = panels.collect();
-    hold(e, &writer, &panels, (part, number));
+    hold(e, &writer, &panels, (part, number), resident);
     let rows = writer.rows(e);
     let sums = panels.iter().enumerate().map(|(index, panel)| {
         if index > 0 {
@@ -155,9 +171,10 @@ fn hold<'c>(
     writer: &Writer<'_, '_, 'c>,
     panels: &[Panel<'_, '_, 'c>],
     (part, number): (Val<'c>, usize),
+    resident: Resident,
 ) {
     let s = memory(e, true);
-    let word = writer.frame.shared();
+    let word = s.offset_by(writer.frame.shared(), resident.held_at.unwrap_or(0));
     // Never zero.
     let wanted = e.add(part, e.int(((number as i64) << 16) + 1));
     let held = s.load_u32(word);
@@ -168,7 +185,6 @@ fn hold<'c>(
         panels.iter().for_each(|panel| panel.load(e));
         when(e, below(e, writer.thread, e.int(1)), |e| {
             let wanted = e.b.trunci(wanted, e.i32);
-            let word = writer.frame.shared();
             memory(e, true).store_elem(wanted, word, Elem::I32, Width::Scalar, None);
         });
     });
