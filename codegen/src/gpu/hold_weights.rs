@@ -121,7 +121,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
             };
             match reason {
                 None if repeats => {
-                    tiles.push(tile);
+                    tiles.push(*tile);
                     continue;
                 }
                 Some(reason) if repeats => tell(tile.op, reason),
@@ -222,16 +222,15 @@ fn is_of_a_step<'c>(value: Val<'c>) -> bool {
 /// Those whose weights stay in shared memory, with the size of all of them, and where the first begin; other functions need so
 /// many bytes of it. One that is alone at all levels may be in the way of what runs once.
 fn choose<'c>(
-    mut tiles: Vec<Box<Tile<'c>>>,
+    mut tiles: Vec<Tile<'c>>,
     mut others: i64,
     is_alone: bool,
-) -> (Vec<Box<Tile<'c>>>, (Resident, i64)) {
+) -> (Vec<Tile<'c>>, (Resident, i64)) {
     tiles.sort_by_key(|tile| Reverse(weights_of(tile)));
     // Whichever is too large by itself is in nobody's way.
-    let fits_alone =
-        |tile: &Box<Tile<'c>>| size(std::slice::from_ref(tile), others, is_alone).is_some();
+    let fits_alone = |tile: &Tile<'c>| size(std::slice::from_ref(tile), others, is_alone).is_some();
     let (mut tiles, mut left_out): (Vec<_>, Vec<_>) = tiles.into_iter().partition(fits_alone);
-    let small = |tiles: &[Box<Tile<'c>>]| tiles.iter().map(|tile| small_bytes(tile)).max();
+    let small = |tiles: &[Tile<'c>]| tiles.iter().map(small_bytes).max();
     let found = loop {
         others = others.max(small(&left_out).unwrap_or(0));
         match size(&tiles, others, is_alone) {
@@ -294,7 +293,7 @@ fn refused(kernel: &Kernel<'_>, tile: &Tile<'_>) -> Option<&'static str> {
 
 /// The size that there is room for in all of them together, and where the weights begin: behind what other functions need, or
 /// at the beginning.
-fn size(tiles: &[Box<Tile<'_>>], others: i64, is_alone: bool) -> Option<(Resident, i64)> {
+fn size(tiles: &[Tile<'_>], others: i64, is_alone: bool) -> Option<(Resident, i64)> {
     let sizes = COLUMNS.into_iter().flat_map(|columns| {
         let rings = RINGS.into_iter();
         rings.map(move |(terms, stages)| Resident {
@@ -305,7 +304,7 @@ fn size(tiles: &[Box<Tile<'_>>], others: i64, is_alone: bool) -> Option<(Residen
         })
     });
     let mut sizes = sizes.filter_map(|size| {
-        let fits = |tile: &Box<Tile<'_>>| {
+        let fits = |tile: &Tile<'_>| {
             let columns = tile.columns();
             let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
             columns % size.columns == 0

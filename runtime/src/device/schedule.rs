@@ -357,7 +357,8 @@ mod tests {
             launch: [7, blocks, parts.max(1), 0],
         };
         schedule.clear();
-        (schedule.steps.clear(), schedule.launches.clear());
+        schedule.steps.clear();
+        schedule.launches.clear();
         schedule.of_step = vec![stepped(0, 2), stepped(3, 6), stepped(4, 4)];
         assert_eq!(schedule.step(), Some(14));
         let launches = [[7, 4, 4, 0], [NOTHING, 2, 1, 0], [7, 6, 3, 0], [7, 2, 1, 0]];

@@ -193,6 +193,11 @@ fn weights_that_stay_change_no_bit() {
         ("treelstm", [28, 16, 48, 5]),
         ("birnn", [28, 16, 32, 5]),
         ("treefc", [28, 16, 16, 5]),
+        // Several sums, several launches of a kernel, and others beside them.
+        ("treegru", [28, 16, 48, 5]),
+        ("childsum", [28, 32, 16, 5]),
+        ("nestedrnn", [28, 16, 32, 5]),
+        ("act", [28, 16, 32, 5]),
     ] {
         let case = model_case(name);
         let mut rng = Rng::new(66);

@@ -258,7 +258,7 @@ fn a_mistake_with_weights_that_stay_shows() {
     compile(&model, "f32", &artifact);
     let right = std::fs::read(&artifact).expect("an artifact");
     let expected = run(&model, &artifact, &["ptx-sim"], &input).expect_code(0);
-    let word = "st.shared.b32 \t[cohort_flush$shared], ";
+    let word = "st.shared.b32 \t[cohort_flush$shared+24576], ";
     let barrier = "bar.sync \t0;";
     // Behind where it says that nothing is there.
     let said = |text: &str| text.rfind(word).expect("a word that is set");
