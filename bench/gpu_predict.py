@@ -22,8 +22,8 @@ class Counts:
     copies: int
     copied: int  # Bytes, to the card.
     flops: dict  # Of each kernel, at the size that was counted.
-    guesses: int = 0  # Decisions that instances did not wait for.
     launches: dict = field(default_factory=dict)  # Of each kernel: how often with so many rows and calls.
+    guesses: int = 0  # Decisions that instances did not wait for.
 
     def rows(self, name):
         """Rows of all launches of a kernel."""
@@ -41,7 +41,7 @@ def read_counts(stats, profile):
         device["copies"]["to_device"],
         device["copies"]["bytes_to_device"],
         {kernel["name"]: kernel["flops"] for kernel in stats["kernels"]},
-        stats.get("speculation", {}).get("guesses", 0),
+        guesses=stats.get("speculation", {}).get("guesses", 0),
     )
     for event in profile["traceEvents"]:
         if event.get("cat") == "launch":

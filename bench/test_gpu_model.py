@@ -17,7 +17,7 @@ from gpu_card import (
     work_of_resident,
     work_of_tiles,
 )
-from gpu_model import FIGURES, PAGE, Case, comparison, section
+from gpu_model import FIGURES, PAGE, Case, comparison, deciding_table, section, whole
 from gpu_plan import Code, Kernel, Launch, Resident, Size, read_code, read_kernels, read_resident
 from gpu_predict import Counts, predict, read_counts
 from lint import kernels
@@ -254,6 +254,20 @@ def test_counts_are_read_from_what_a_run_wrote():
     profile = {"traceEvents": [{"cat": "phase", "name": "record"}, *events]}
     found = read_counts({**stats, "kernels": [{"name": "k", "flops": 5}]}, profile)
     assert found == Counts(4, 1, 2, 10, 2, 10, {"k": 5}, {"k": Counter({(2, 2): 2, (3, 2): 1})})
+
+
+def test_guesses_are_compared_with_waits():
+    stats = {"instances": 4, "flushes": 1, "shared_calls": 0, "speculation": {"guesses": 3}, "kernels": []}
+    stats["device"] = {"steps": 2, "copies": {"to_device": 2, "bytes_to_device": 10}}
+    guessing = read_counts(stats, {"traceEvents": []})
+    assert guessing.guesses == 3
+    waiting = Counts(**{**vars(guessing), "flushes": 4, "guesses": 0})
+    found = predict(CARD, CASE, KERNELS, {}, guessing)
+    assert found["stats"]["host_seconds"] == 3 * CARD.guess + CARD.flush
+    found["waiting"] = predict(CARD, CASE, KERNELS, {}, waiting)
+    rows = deciding_table({"k-16-4-f32": found, "other": predict(CARD, CASE, KERNELS, {}, waiting)}).splitlines()[2:]
+    assert [row.split("|")[2].strip() for row in rows] == ["waits", "guesses"]
+    assert "1.00x" in rows[0] and f"{whole(found['waiting']) / whole(found):.2f}x" in rows[1]
 
 
 def test_the_page_is_of_the_figures():
