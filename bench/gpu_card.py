@@ -132,7 +132,7 @@ def work_of_calls(launch, code, rows, calls, mean_keys):
 
 def together(card, code, warps=WARPS):
     """Blocks of so many warps that are on a processor at once: registers are given to warps by 256, shared memory to
-    blocks. What a launch gives of that is not in the assembler's log; the tiles that have it have most registers."""
+    blocks."""
     of_warp = math.ceil(code.registers * 32 / 256) * 256
     by_registers = card.registers // of_warp // warps
     return min(card.blocks, 64 // warps, by_registers, card.shared // (code.shared + card.reserved))

@@ -237,14 +237,23 @@ def within(inner, outer):
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def read_codes(disassembly, log, launches=()):
-    """The instructions of each function, from `nvdisasm -c` and what `ptxas -v` said."""
+def read_shared(text):
+    """Shared memory of each function's blocks, of a module with GPU code: what a launch gives is not in the assembler's log."""
+    found = re.findall(r'"symbol":"([^"]*)"[^{}]*?"shared_bytes":(\d+)', text.replace(r"\22", '"'))
+    return {symbol: int(shared) for symbol, shared in found}
+
+
+def read_codes(disassembly, log, launches=(), shared=None):
+    """The instructions of each function, from `nvdisasm -c` and what `ptxas -v` said, and its shared memory, where that is
+    known."""
     used = re.findall(
         r"Compiling entry function '([^']*)'.*?Used (\d+) registers(?:[^\n]*?(\d+) bytes smem)?", log, re.DOTALL
     )
     uses = {name: (int(registers), int(shared or 0)) for name, registers, shared in used}
     found = kernels(disassembly)
     codes = {kernel.name: read_code(kernel, *uses[kernel.name]) for kernel in found}
+    for name, code in codes.items():
+        code.shared = max(code.shared, (shared or {}).get(name, 0))
     flushes = [kernel for kernel in found if kernel.name == FLUSH]
     for launch in launches:
         if launch.resident and flushes:

@@ -18,7 +18,7 @@ from gpu_card import (
     work_of_tiles,
 )
 from gpu_model import FIGURES, PAGE, Case, comparison, deciding_table, section, whole
-from gpu_plan import Code, Kernel, Launch, Resident, Size, read_code, read_kernels, read_resident
+from gpu_plan import Code, Kernel, Launch, Resident, Size, read_code, read_kernels, read_resident, read_shared
 from gpu_predict import Counts, predict, read_counts
 from lint import kernels
 from tables import replace_section
@@ -254,6 +254,12 @@ def test_counts_are_read_from_what_a_run_wrote():
     profile = {"traceEvents": [{"cat": "phase", "name": "record"}, *events]}
     found = read_counts({**stats, "kernels": [{"name": "k", "flops": 5}]}, profile)
     assert found == Counts(4, 1, 2, 10, 2, 10, {"k": 5}, {"k": Counter({(2, 2): 2, (3, 2): 1})})
+
+
+def test_shared_memory_that_a_launch_gives_counts():
+    text = r'''cfb.gpu_flush = "{\22symbol\22:\22cohort_flush\22,\22threads\22:128,\22shared_bytes\22:99328,\22functions\22:[]}",
+    k = "{\22launches\22:[{\22functions\22:[{\22symbol\22:\22k$0_small\22,\22threads\22:128,\22shared_bytes\22:512}]}]}"'''
+    assert read_shared(text) == {"cohort_flush": 99328, "k$0_small": 512}
 
 
 def test_guesses_are_compared_with_waits():
