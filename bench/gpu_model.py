@@ -119,13 +119,13 @@ def compile_case(options, case, folder):
     program = program_of(case, folder)
     dims = [part for name, size in DIMS[case.model](case.size).items() for part in ("--dim", f"{name}={size}")]
     common = [options.batch_opt, program, *dims, "--gpu-arch=sm_90", f"--precision={case.precision}"]
-    plan, loops = run(*common, "--emit=loops"), folder / "loops.mlir"
+    loops = folder / "loops.mlir"
     run(*common, "--emit=loops", "-o", loops)
     shared = gpu_plan.read_shared(run(options.batch_opt, loops, "--lower-kernels-to-gpu", "--persistence"))
     ptx, cubin = folder / "code.ptx", folder / "code.cubin"
     run(*common, "--emit=ptx", "-o", ptx)
     log = run(tool("ptxas"), "-arch=sm_90", "-O3", "-v", ptx, "-o", cubin)
-    kernels = gpu_plan.read_kernels(plan)
+    kernels = gpu_plan.read_kernels(loops.read_text(encoding="utf-8"))
     launches = [launch for kernel in kernels.values() for launch in kernel.launches]
     return kernels, gpu_plan.read_codes(run(tool("nvdisasm"), "-c", cubin), log, launches, shared)
 

@@ -172,8 +172,8 @@ impl Predictor {
         })
     }
 
-    /// What a place will decide, for an instance that has made so many decisions and is where `path` says, one of so many
-    /// `alive`; and where it is with that. Nothing where it should rather wait.
+    /// Predicts what a place decides for an instance that is on `path` and has made `number` decisions, with `alive` instances
+    /// in the batch. Returns the bits and the path extended by them, or `None` if the instance should wait.
     ///
     /// Each decision that all run ahead of spares a part of a flush. It costs what those compute that should not, and
     /// where nobody should, the time that this takes however few they are. It is worth that as long as it costs no

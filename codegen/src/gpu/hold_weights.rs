@@ -16,9 +16,9 @@
 //!
 //! - its calls make one row each: those of a row for each element are many at each level;
 //! - its products are in f32, of rows with parameters as they are, with as many terms as are copied at once or a multiple;
-//! - a block has room for the columns that it takes of each of these launches, with all their terms, at least 4 of
-//!   them, beside what other functions of the module need of its shared memory, and no launch has more such parts of its columns
-//!   than a card has processors. Where there is no room for all of them, those with the fewest weights are left out.
+//! - at least 4 columns of each of these launches, with all their terms, fit a block's shared memory beside what the
+//!   module's other functions use, and its columns are divided between at most as many blocks as a card has multiprocessors.
+//!   If they do not all fit, the launches with the fewest weights are dropped first.
 //!
 //! The last number says where the weights begin in a flush's shared memory: behind what the functions need for as long as they
 //! run, rows of these launches among it. A launch that is alone at all levels may have the beginning, and load its weights again

@@ -634,8 +634,8 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
 
     A tile that is `resident` has one more size, for flushes that are one launch: its weights come to shared memory once and
     stay there for all levels. Its three numbers are the columns of each sum that a block has, how many terms of the rows are in
-    shared memory at once, and how many times as many are on their way or there. A thread has one row and one column. With a
-    fourth number, the weights begin at so many bytes of the flush's shared memory, and the rows at its beginning.
+    shared memory at once, and how many times as many are on their way or there. A thread has one row and one column. An optional
+    fourth number is the byte offset of the weights in the flush's shared memory; the buffers of rows are then at offset 0.
 
     `rounded` to `tf32` or `bf16`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
     times its columns. With `weights`, the right sides are parameters that are rounded when they are loaded.

@@ -117,7 +117,7 @@ impl Runner<'_> {
                 }
                 None => self.same_errors("the simulated GPU", &first, &simulated)?,
             }
-            // Instances that wait for each decision, in other company.
+            // Without speculation, and in batches of another size.
             let way = [
                 "--device",
                 "gpu-sim",
