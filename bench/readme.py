@@ -175,7 +175,8 @@ EXPLANATION = """Instances a second, Cohort beside the fastest of the peers of e
 and graphs (*level*), padded with masks (*masked*, *padded*), with finished rows dropped (*compact*), packed by
 hand (*packed*), by waves of what is ready (*waves*), one instance at a time (*single*, *tuned*, *eager*),
 PyTorch's own modules (*library*) and nested tensors (*nested*), some with `torch.compile` too (*compiled*), and
-JAX. Every peer's outputs are compared with Cohort's at each batch size first: numbers within 2e-3 of the largest,
+JAX. MKL, which PyTorch computes with, is made to use AVX-512 (bench/libraries.py): by itself it does so on Intel's
+processors only. Every peer's outputs are compared with Cohort's at each batch size first: numbers within 2e-3 of the largest,
 at most 1 % of the instances may decide otherwise. Sides take turns; figures are medians. One that takes one
 instance at a time counts at every batch size. H of `exprtree` is how many rows its tables have in the middle.
 """

@@ -24,6 +24,7 @@ import choice
 import control
 import costs
 import growth
+import libraries
 import peers
 import products
 import ragged
@@ -91,6 +92,7 @@ def main():
         return readme.write()
     if not options.batch_run.exists():
         sys.exit(f"{options.batch_run} is missing: build it first (make build)")
+    libraries.restart_with_wide_vectors()
     RESULTS.mkdir(parents=True, exist_ok=True)
     measured = (
         f"{describe_machine()} --turns {options.turns} --repetitions {options.repetitions}."

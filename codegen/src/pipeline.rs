@@ -92,10 +92,10 @@ pub const PASSES: &[PassInfo] = &[
     keep_weights_bf16::PASS,
     online_folds::PASS,
     bound_masks::PASS,
-    apply_tuning::PASS,
-    divide_calls::PASS,
     fuse_rows::PASS,
     split_tails::PASS,
+    apply_tuning::PASS,
+    divide_calls::PASS,
     hoist_lengths::PASS,
     fuse_launches::PASS,
     lower_kernels_to_gpu::PASS,
@@ -303,11 +303,6 @@ const TO_LOOPS: &[Step] = &[
         bound_masks::PASS,
         "what a triangular mask hides of a product or of scores is computed and thrown away",
     ),
-    Step::Ours(apply_tuning::PASS),
-    Step::Optional(
-        divide_calls::PASS,
-        "a call is computed by one thread, however long it is",
-    ),
     Step::Optional(
         fuse_rows::PASS,
         "work on each row of values of differing length is launched call by call",
@@ -315,6 +310,11 @@ const TO_LOOPS: &[Step] = &[
     Step::Optional(
         split_tails::PASS,
         "loops over what differs in length have masks throughout, not at their end only",
+    ),
+    Step::Ours(apply_tuning::PASS),
+    Step::Optional(
+        divide_calls::PASS,
+        "a call is computed by one thread, however long it is",
     ),
     Step::Optional(
         hoist_lengths::PASS,

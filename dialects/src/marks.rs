@@ -45,6 +45,9 @@ pub const ENTRY: Key<'static> = Key::new("cfb.entry");
 /// The attribute of a `cfb.map` whose elements are strands.
 pub const STRANDS: Key<'static> = Key::new("cfb.fork");
 
+/// The columns of a kernel's widest product, of those that take the same rows as another, or did before they were fused.
+pub const FUSED_COLUMNS: Key<'static> = Key::new("cfb.fused_columns");
+
 /// The `gpu.module`'s attribute: the function's description in JSON, a `GpuFlush`.
 pub const GPU_FLUSH: Key<'static> = Key::new("cfb.gpu_flush");
 

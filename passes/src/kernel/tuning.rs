@@ -1,7 +1,8 @@
 //! What of a kernel's schedule may be chosen otherwise without another bit in its results: one number a choice, by the
 //! kernel's name as reports and statistics have it.
 
-use cohort_dialects::keys::{self, Key};
+use cohort_dialects::keys;
+use cohort_dialects::marks::FUSED_COLUMNS;
 pub use cohort_dialects::marks::TUNING;
 use std::collections::BTreeMap;
 
@@ -11,19 +12,29 @@ use melior::{
     ir::{
         Attribute, Identifier, OperationRef,
         attribute::{DenseI64ArrayAttribute, DictionaryAttribute, IntegerAttribute},
+        operation::OperationLike,
         r#type::IntegerType,
     },
 };
 
 use super::loop_level::kernels;
+use super::rows::layout::LANES;
+use crate::pass::{Failed, error};
+use crate::support::dims;
 use crate::support::ir::{
     defining_op, entries_of, integer_attribute, integers, name_attribute, nested_ops,
-    set_attribute, symbol_of,
+    remove_attribute, set_attribute, symbol_of,
 };
 
 /// A number that a kernel has at the loop level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Choice {
+    /// The columns of the widest product that products of the same rows are made into.
+    FusedColumns,
+    /// Whether the rows of all calls are one loop: 1, or 0.
+    FusedRows,
+    /// Where loops of differing length have a tail: behind a multiple of so many elements, or, with 0, nowhere.
+    Tails,
     /// The rows of a block of a row-wise kernel.
     Rows,
     /// The rows of a product's largest micro-kernel.
@@ -42,7 +53,10 @@ pub enum Choice {
 
 impl Choice {
     /// Every choice, in the order of the files.
-    pub const ALL: [Choice; 7] = [
+    pub const ALL: [Choice; 10] = [
+        Choice::FusedColumns,
+        Choice::FusedRows,
+        Choice::Tails,
         Choice::Rows,
         Choice::Tile,
         Choice::Width,
@@ -62,6 +76,9 @@ impl Choice {
             Choice::ProductColumns => "product_columns",
             Choice::ProductTerms => "product_terms",
             Choice::SoftmaxRows => "softmax_rows",
+            Choice::FusedColumns => "fused_columns",
+            Choice::FusedRows => "fused_rows",
+            Choice::Tails => "tails",
         }
     }
 
@@ -80,6 +97,9 @@ impl Choice {
             Choice::ProductColumns => &[64, 128, 256, 512],
             Choice::ProductTerms => &[64, 128, 256],
             Choice::SoftmaxRows => &[24, 48, 96, 192],
+            Choice::FusedColumns => &[1, 128, 256, 512, 1024],
+            Choice::FusedRows => &[0, 1],
+            Choice::Tails => &[0, LANES],
         }
     }
 
@@ -95,6 +115,9 @@ impl Choice {
             ),
             Choice::ProductColumns => ((1..=512).contains(&number), "from 1 to 512"),
             Choice::ProductTerms => ((1..=256).contains(&number), "from 1 to 256"),
+            Choice::FusedColumns => ((1..=65536).contains(&number), "from 1 to 65536"),
+            Choice::FusedRows => ([0, 1].contains(&number), "0 or 1"),
+            Choice::Tails => ([0, LANES].contains(&number), "0 or 16"),
         };
         match is_possible {
             true => Ok(()),
@@ -105,71 +128,92 @@ impl Choice {
         }
     }
 
-    /// The stages of this name have it, as this attribute, or as an element of it.
-    fn place(self) -> (Op, Key<'static>, Option<usize>) {
+    /// The operations of this name have it.
+    fn place(self) -> Op {
         match self {
-            Choice::Rows => (Op::RaggedBlocks, keys::OF, None),
-            Choice::Tile => (Op::RaggedProduct, keys::TILE, None),
-            Choice::Width => (Op::RaggedNest, keys::BY, None),
-            Choice::ProductRows => (Op::RaggedMatmul, keys::ROWS, None),
-            Choice::ProductColumns => (Op::RaggedMatmul, keys::BLOCKS, Some(0)),
-            Choice::ProductTerms => (Op::RaggedMatmul, keys::BLOCKS, Some(1)),
-            Choice::SoftmaxRows => (Op::RaggedOnlineSoftmax, keys::BLOCKS, Some(0)),
+            Choice::Rows | Choice::FusedRows => Op::RaggedBlocks,
+            Choice::Tile => Op::RaggedProduct,
+            Choice::Width => Op::RaggedNest,
+            Choice::ProductRows | Choice::ProductColumns | Choice::ProductTerms => Op::RaggedMatmul,
+            Choice::SoftmaxRows => Op::RaggedOnlineSoftmax,
+            Choice::FusedColumns => Op::RaggedKernel,
+            Choice::Tails => Op::RaggedCalls,
         }
     }
 
-    /// Whether an operation of that name has a choice.
-    fn is_free(self, operation: OperationRef<'_, '_>) -> bool {
+    /// What an operation of that name has; none where there is nothing to choose.
+    fn read(self, operation: OperationRef<'_, '_>) -> Option<i64> {
+        let number = |name| integer_attribute(operation, name);
+        let block = |place: usize| integers(operation, keys::BLOCKS).get(place).copied();
         match self {
+            Choice::Rows => number(keys::OF),
             // Panels of one column have one micro-kernel.
             Choice::Tile => {
                 let right = operands_of(operation).get(1).copied().and_then(defining_op);
-                right.and_then(|right| integer_attribute(right, keys::PANELS)) != Some(1)
+                let panels = right.and_then(|right| integer_attribute(right, keys::PANELS));
+                number(keys::TILE).filter(|_| panels != Some(1))
             }
             // One vector is always possible, two are where the planner had them.
-            Choice::Width => integer_attribute(operation, keys::BY) == Some(32),
-            _ => true,
+            Choice::Width => number(keys::BY).filter(|by| *by == 32),
+            Choice::ProductRows => number(keys::ROWS),
+            Choice::ProductColumns | Choice::SoftmaxRows => block(0),
+            Choice::ProductTerms => block(1),
+            Choice::FusedColumns => number(FUSED_COLUMNS),
+            Choice::FusedRows => {
+                let kernel = extend_op(operation.parent_operation()?);
+                let has_rows = !dims::lengths(kernel).is_empty();
+                has_rows.then(|| i64::from(operation.has_attribute(&keys::FUSED)))
+            }
+            Choice::Tails => Some(number(keys::SPLIT).unwrap_or(0)),
         }
     }
 
-    /// The operations of a kernel that have it.
-    fn operations<'c>(self, kernel: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
-        let (stage, ..) = self.place();
-        let nested = nested_ops(kernel).into_iter();
-        nested
-            .filter(|operation| stage.is(*operation) && self.is_free(*operation))
+    /// Gives it to an operation that has one.
+    fn write<'c>(self, context: &'c Context, operation: OperationRef<'c, 'c>, number: i64) {
+        let set = |name| set_attribute(operation, name, i64_attribute(context, number));
+        let set_block = |place: usize| {
+            let mut numbers = integers(operation, keys::BLOCKS);
+            if let Some(block) = numbers.get_mut(place) {
+                *block = number;
+            }
+            let blocks = DenseI64ArrayAttribute::new(context, &numbers).into();
+            set_attribute(operation, keys::BLOCKS, blocks);
+        };
+        match self {
+            Choice::Rows => set(keys::OF),
+            Choice::Tile => set(keys::TILE),
+            Choice::Width => set(keys::BY),
+            Choice::ProductRows => set(keys::ROWS),
+            Choice::ProductColumns | Choice::SoftmaxRows => set_block(0),
+            Choice::ProductTerms => set_block(1),
+            // `fuse-products` has read it.
+            Choice::FusedColumns => {}
+            Choice::FusedRows if number == 0 => remove_attribute(operation, keys::FUSED),
+            Choice::FusedRows => set_attribute(operation, keys::FUSED, Attribute::unit(context)),
+            Choice::Tails if number == 0 => remove_attribute(operation, keys::SPLIT),
+            Choice::Tails => set(keys::SPLIT),
+        }
+    }
+
+    /// The operations of a kernel that have it, each with its number.
+    fn operations<'c>(self, kernel: OperationRef<'c, 'c>) -> Vec<(OperationRef<'c, 'c>, i64)> {
+        let all = std::iter::once(kernel).chain(nested_ops(kernel));
+        all.filter(|operation| self.place().is(*operation))
+            .filter_map(|operation| Some((operation, self.read(operation)?)))
             .collect()
     }
 
     /// What a kernel has; the largest, where it has several.
     fn of_kernel(self, kernel: OperationRef<'_, '_>) -> Option<i64> {
-        let (_, name, element) = self.place();
-        let operations = self.operations(extend_op(kernel));
-        let numbers = operations
-            .into_iter()
-            .filter_map(|operation| match element {
-                None => integer_attribute(operation, name),
-                Some(element) => integers(operation, name).get(element).copied(),
-            });
-        numbers.max()
+        let operations = self.operations(extend_op(kernel)).into_iter();
+        operations.map(|(_, number)| number).max()
     }
 
     /// Gives a kernel the number; whether it has a place for it. Whether it can be, the verifier says.
     pub fn set<'c>(self, context: &'c Context, kernel: OperationRef<'c, 'c>, number: i64) -> bool {
-        let (_, name, element) = self.place();
         let operations = self.operations(kernel);
-        for operation in &operations {
-            let attribute = match element {
-                None => i64_attribute(context, number),
-                Some(element) => {
-                    let mut numbers = integers(*operation, name);
-                    if let Some(place) = numbers.get_mut(element) {
-                        *place = number;
-                    }
-                    DenseI64ArrayAttribute::new(context, &numbers).into()
-                }
-            };
-            set_attribute(*operation, name, attribute);
+        for (operation, _) in &operations {
+            self.write(context, *operation, number);
         }
         !operations.is_empty()
     }
@@ -196,6 +240,14 @@ impl Tuning {
             .entry(kernel.to_owned())
             .or_default()
             .insert(choice, number);
+    }
+
+    /// The one that a module was given; without choices where it has none.
+    pub fn of(module: OperationRef<'_, '_>) -> Result<Tuning, Failed> {
+        let Ok(attribute) = module.attribute(&TUNING) else {
+            return Ok(Tuning::default());
+        };
+        Tuning::read(attribute).map_err(|problem| error(module, &problem))
     }
 
     /// What the kernels of a module have at the loop level.

@@ -18,7 +18,10 @@
 //! ```
 //!
 //! Only narrow products are fused (at most 64 columns each, 256 together): a wide one has work enough
-//! of its own, and its result would leave the cache before it is read.
+//! of its own, and its result would leave the cache before it is read. A kernel with products of the same rows says how
+//! wide the widest of them is in the end, `cfb.fused_columns = 6 : i64`. A tuning (see `apply-tuning`) may say how wide they
+//! may become together, whatever each of them is: `cfb.tuning = {cell_1 = {fused_columns = 512 : i64}}`. With 1 none are
+//! fused.
 //!
 //! The matrices side by side, and the biases that the products start from, are made of parameters
 //! alone: `hoist-constants` computes them at load. The slices cost nothing, because a kernel reads
@@ -36,21 +39,24 @@ use std::collections::HashSet;
 
 use cohort_dialects::builder::{Builder, Op, Val, operands_of, operations_of, result_of};
 use cohort_dialects::keys;
+use cohort_dialects::marks::FUSED_COLUMNS;
 use melior::{
     Context,
     ir::{
         OperationRef,
-        attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute},
+        attribute::{DenseI32ArrayAttribute, DenseI64ArrayAttribute, IntegerAttribute},
         operation::OperationLike,
+        r#type::IntegerType,
     },
 };
 
 use crate::kernel::rows::stage::panel_width;
+use crate::kernel::tuning::{Choice, Tuning, name_of_kernel};
 use crate::level2::accumulate_products::{is_product, is_zero};
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     TensorType, blocks_of, clone_op, defining_op, integers, key, move_before, replace_uses,
-    set_operand, set_type, top_level, users_of,
+    set_attribute, set_operand, set_type, top_level, users_of,
 };
 
 /// The pass `fuse-products`.
@@ -62,9 +68,17 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
+    let tuning = Tuning::of(module)?;
     for kernel in top_level(module) {
-        if Op::CfbKernel.is(kernel) {
-            fuse_in(context, kernel);
+        if !Op::CfbKernel.is(kernel) {
+            continue;
+        }
+        let columns = tuning.get(&name_of_kernel(kernel), Choice::FusedColumns);
+        let widest = fuse_in(context, kernel, &Widths::new(columns));
+        if let Some(widest) = widest {
+            let columns =
+                IntegerAttribute::new(IntegerType::new(context, 64).into(), widest as i64);
+            set_attribute(kernel, FUSED_COLUMNS, columns.into());
         }
     }
     Ok(())
@@ -76,6 +90,25 @@ const NARROW: u64 = 64;
 /// Columns that a fused product may have. Rows of a wide result no longer stay in the fastest cache
 /// until they are read: two products of 256 columns were a fifth slower as one of 512.
 const WIDEST: u64 = 256;
+
+/// Which products are fused.
+struct Widths {
+    /// Columns that each may have.
+    of_one: u64,
+    /// Columns that a fused product may have.
+    together: u64,
+}
+
+impl Widths {
+    /// Those that were measured to be the best for a kernel, if somebody has.
+    fn new(tuned: Option<i64>) -> Widths {
+        let tuned = tuned.and_then(|columns| u64::try_from(columns).ok());
+        Widths {
+            of_one: tuned.unwrap_or(NARROW),
+            together: tuned.unwrap_or(WIDEST),
+        }
+    }
+}
 
 /// Products that start from one another; the first starts from the same for all rows.
 struct Chain<'c> {
@@ -122,12 +155,12 @@ impl<'c> Chain<'c> {
     }
 }
 
-/// Fuses group after group: a fused product may be what the next group reads.
-fn fuse_in<'c>(context: &'c Context, kernel: OperationRef<'c, 'c>) {
-    let Some(body) = blocks_of(kernel).first().copied() else {
-        return;
-    };
+/// Fuses group after group: a fused product may be what the next group reads. Gives the columns of the widest product
+/// then, of those that have the same rows as another or had; none where there is none such.
+fn fuse_in<'c>(context: &'c Context, kernel: OperationRef<'c, 'c>, widths: &Widths) -> Option<u64> {
+    let body = blocks_of(kernel).first().copied()?;
     let mut done = HashSet::new();
+    let mut widest = None;
     loop {
         let chains: Vec<_> = operations_of(body)
             .into_iter()
@@ -135,10 +168,15 @@ fn fuse_in<'c>(context: &'c Context, kernel: OperationRef<'c, 'c>) {
             .collect();
         let next = chains.iter().find(|chain| !done.contains(&chain.key()));
         let Some(wanted) = next.map(Chain::key) else {
-            return;
+            return widest;
         };
         let alike = chains.into_iter().filter(|chain| chain.key() == wanted);
-        for group in groups(alike) {
+        let alike: Vec<_> = alike.collect();
+        if alike.len() > 1 {
+            widest = widest.max(alike.iter().map(|chain| chain.columns).max());
+        }
+        for group in groups(alike, widths) {
+            widest = widest.max(Some(group.iter().map(|chain| chain.columns).sum()));
             fuse(context, &group);
         }
         done.insert(wanted);
@@ -146,11 +184,13 @@ fn fuse_in<'c>(context: &'c Context, kernel: OperationRef<'c, 'c>) {
 }
 
 /// The chains to fuse, of those with equal left sides: narrow ones, as many as stay narrow enough.
-fn groups<'c>(chains: impl Iterator<Item = Chain<'c>>) -> Vec<Vec<Chain<'c>>> {
+fn groups<'c>(chains: Vec<Chain<'c>>, widths: &Widths) -> Vec<Vec<Chain<'c>>> {
     let mut groups: Vec<Vec<Chain<'c>>> = vec![vec![]];
     let mut width = 0;
-    for chain in chains.filter(|chain| chain.columns <= NARROW) {
-        let fits = width + chain.columns <= WIDEST && chain.runs_alike(width + chain.columns);
+    let narrow = chains.into_iter();
+    for chain in narrow.filter(|chain| chain.columns <= widths.of_one) {
+        let together = width + chain.columns;
+        let fits = together <= widths.together && chain.runs_alike(together);
         if !fits {
             groups.push(vec![]);
             width = 0;

@@ -35,6 +35,7 @@ use cohort_dialects::builder::{
     result_of, results_of,
 };
 use cohort_dialects::keys;
+use cohort_dialects::marks::FUSED_COLUMNS;
 use cohort_dialects::types::{lazy, lazy_tensor};
 use melior::{
     Context,
@@ -51,7 +52,7 @@ use crate::pass::{Outcome, PassInfo, remark};
 use crate::support::functions::{change_type, erase_arguments, replace};
 use crate::support::ir::{
     blocks_of, callee_of, clone_op, erase, functions_of, is_local, is_private, key, nested_ops,
-    op_key, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
+    op_key, remove_attribute, replace_uses_except, set_attribute, symbol_of, top_level, users_of,
 };
 use crate::support::products::size;
 use crate::support::symbols::Symbols;
@@ -281,6 +282,8 @@ impl<'c> Split<'c> {
             return;
         };
         let head = before.insert(clone_op(self.kernel));
+        // What a tuning says of the kernel that was fused holds for its head.
+        remove_attribute(head, FUSED_COLUMNS);
         set_attribute(
             head,
             keys::SYM_NAME,

@@ -43,6 +43,7 @@ use cohort_dialects::builder::{
     result_of, results_of,
 };
 use cohort_dialects::keys;
+use cohort_dialects::marks::FUSED_COLUMNS;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cohort_dialects::types::array_element;
@@ -61,7 +62,8 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::dims;
 use crate::support::ir::{
     GRADIENT_OF, blocks_of, clone_op, defining_op, erase, functions_of, key, name_attribute,
-    nested_ops, op_key, replace_uses, set_attribute, set_operand, symbol_of, top_level, users_of,
+    nested_ops, op_key, remove_attribute, replace_uses, set_attribute, set_operand, symbol_of,
+    top_level, users_of,
 };
 use crate::support::origins::{Constant, Origin, Origins};
 use crate::support::symbols::{Symbols, records_by_kernel};
@@ -227,6 +229,8 @@ impl<'c> Case<'c> {
             return;
         };
         let copy = before.insert(clone_op(kernel));
+        // What a tuning says of the kernel that was fused holds for the copy.
+        remove_attribute(copy, FUSED_COLUMNS);
         set_attribute(
             copy,
             keys::SYM_NAME,

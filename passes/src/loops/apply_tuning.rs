@@ -24,22 +24,22 @@
 //! | `width` | `by` of each `ragged.nest` that has vectors of 32 elements |
 //! | `product_rows`, `product_columns`, `product_terms` | `rows` and `blocks` of each `ragged.matmul` |
 //! | `softmax_rows` | the rows in `blocks` of each `ragged.online_softmax` |
+//! | `fused_columns` | how wide `fuse-products` makes products of the same rows; it has done so by now |
+//! | `fused_rows` | `fused` of `ragged.blocks`: 1, or 0 for none |
+//! | `tails` | `split` of `ragged.calls`: 16, or 0 for none |
 //!
 //! None of them changes a bit of a result. Kernels are named as in statistics. A choice for a kernel that is not there,
 //! or has no place for it, is passed over with a warning: the program is another one than was measured. A number that
 //! cannot be is an error.
 //!
-//! Requires: the loop level, after `online-folds`; for the CPU's kernels. Leaves: the loop level, for `divide-calls`,
+//! Requires: the loop level, after `online-folds`, `fuse-rows` and `split-tails`; for the CPU's kernels. Leaves: the loop level, for `divide-calls`,
 //! whose work items are multiples of the rows of blocks.
 
-use melior::{
-    Context,
-    ir::{OperationRef, operation::OperationLike},
-};
+use melior::{Context, ir::OperationRef};
 
 use crate::kernel::loop_level::kernels;
 use crate::kernel::tuning::{TUNING, Tuning, name_of_kernel};
-use crate::pass::{Outcome, PassInfo, error};
+use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::remove_attribute;
 use cohort_dialects::diagnostics::emit_warning;
 
@@ -52,10 +52,7 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let Ok(attribute) = module.attribute(&TUNING) else {
-        return Ok(());
-    };
-    let tuning = Tuning::read(attribute).map_err(|problem| error(module, &problem))?;
+    let tuning = Tuning::of(module)?;
     let kernels = kernels(module);
     for (name, choices) in &tuning.0 {
         let named = kernels.iter().map(|[kernel, _]| *kernel);

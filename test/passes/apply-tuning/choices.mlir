@@ -6,8 +6,11 @@
 // CHECK: module {
 module attributes {cfb.tuning = {
   cell = {rows = 48 : i64, tile = 6 : i64, width = 16 : i64},
-  attend = {softmax_rows = 24 : i64},
-  multiply = {product_rows = 36 : i64, product_columns = 64 : i64, product_terms = 128 : i64}
+  attend = {softmax_rows = 24 : i64, tails = 0 : i64},
+  multiply = {product_rows = 36 : i64, product_columns = 64 : i64, product_terms = 128 : i64, tails = 16 : i64},
+  each = {fused_rows = 0 : i64},
+  all = {fused_rows = 1 : i64},
+  gates = {fused_columns = 128 : i64}
 }} {
 
 // CHECK-LABEL: ragged.kernel @cell
@@ -53,6 +56,7 @@ ragged.kernel @cell_scalar attributes {source = "cell"} {
 }
 
 // CHECK-LABEL: ragged.kernel @attend
+// CHECK: ragged.calls {
 // CHECK: ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [24, 256] into
 // DIVIDED-LABEL: ragged.kernel @attend
 // DIVIDED: ragged.calls grain 24 shared 0 {
@@ -60,7 +64,7 @@ ragged.kernel @attend attributes {lengths = [@n], rows = [@n], unit = #cfb<unit 
   ragged.operand length : memref<?xi32>
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
-  ragged.calls {
+  ragged.calls split 16 {
     ragged.online_softmax over [@n, 8] keys [@n] depth 8 blocks [96, 256] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = ragged.load %x (d0, d1, d2, d3) -> (d0, d3) : memref<?x?x8xf32>
       ragged.yield %a : f32
@@ -82,6 +86,7 @@ ragged.kernel @attend attributes {lengths = [@n], rows = [@n], unit = #cfb<unit 
 }
 
 // CHECK-LABEL: ragged.kernel @multiply
+// CHECK: ragged.calls split 16 {
 // CHECK: ragged.matmul over [@n, 32] depth [@n] rows 36 blocks [64, 128] into
 ragged.kernel @multiply attributes {lengths = [@n], rows = [@n], unit = #cfb<unit calls>} {
   ragged.operand length : memref<?xi32>
@@ -102,6 +107,46 @@ ragged.kernel @multiply attributes {lengths = [@n], rows = [@n], unit = #cfb<uni
 // CHECK-LABEL: ragged.kernel @other
 // CHECK: ragged.blocks of 96 tile 1 {
 ragged.kernel @other {
+  %x = ragged.operand row : memref<?x28xf32>
+  %r = ragged.result : memref<?x28xf32>
+  ragged.blocks of 96 tile 1 {
+    ragged.nest over [28] lanes 0 by 16 {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x28xf32>
+      ragged.store %0, %r (d0) -> (d0) : memref<?x28xf32>
+    }
+  }
+}
+// CHECK-LABEL: ragged.kernel @each
+// CHECK: ragged.blocks of 96 tile 1 {
+ragged.kernel @each attributes {lengths = [@n], rows = [@n], unit = #cfb<unit rows>} {
+  ragged.operand length : memref<?xi32>
+  %x = ragged.operand row : memref<?x28xf32>
+  %r = ragged.result : memref<?x28xf32>
+  ragged.blocks fused of 96 tile 1 {
+    ragged.nest over [28] lanes 0 by 16 {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x28xf32>
+      ragged.store %0, %r (d0) -> (d0) : memref<?x28xf32>
+    }
+  }
+}
+
+// CHECK-LABEL: ragged.kernel @all
+// CHECK: ragged.blocks fused of 96 tile 1 {
+ragged.kernel @all attributes {lengths = [@n], rows = [@n], unit = #cfb<unit rows>} {
+  ragged.operand length : memref<?xi32>
+  %x = ragged.operand row : memref<?x28xf32>
+  %r = ragged.result : memref<?x28xf32>
+  ragged.blocks of 96 tile 1 {
+    ragged.nest over [28] lanes 0 by 16 {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x28xf32>
+      ragged.store %0, %r (d0) -> (d0) : memref<?x28xf32>
+    }
+  }
+}
+
+// Its products were fused before it was planned; it stays as it is, without a warning.
+// CHECK-LABEL: ragged.kernel @gates attributes {cfb.fused_columns = 128 : i64}
+ragged.kernel @gates attributes {cfb.fused_columns = 128 : i64} {
   %x = ragged.operand row : memref<?x28xf32>
   %r = ragged.result : memref<?x28xf32>
   ragged.blocks of 96 tile 1 {

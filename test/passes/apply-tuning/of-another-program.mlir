@@ -18,7 +18,7 @@ module attributes {cfb.tuning = {gone = {rows = 48 : i64}, copy = {tile = 6 : i6
 
 // -----
 
-// expected-error@+1 {{there is no choice `row`, which `cell` is to have; there are rows, tile, width, product_rows, product_columns, product_terms, softmax_rows}}
+// expected-error@+1 {{there is no choice `row`, which `cell` is to have; there are fused_columns, fused_rows, tails, rows, tile, width, product_rows, product_columns, product_terms, softmax_rows}}
 module attributes {cfb.tuning = {cell = {row = 48 : i64}}} {
 }
 

@@ -91,7 +91,7 @@ mod tests {
             ),
             (
                 r#"{"cell": {"row": 1}}"#,
-                "no choice `row`, which `cell` is to have; there are rows, tile,",
+                "no choice `row`, which `cell` is to have; there are fused_columns, fused_rows, tails, rows,",
             ),
         ] {
             let problem = parse(text.as_bytes()).expect_err(text);

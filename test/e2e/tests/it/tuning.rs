@@ -95,7 +95,8 @@ fn a_tuning_is_obeyed() {
         kernel_of("ragged.online_softmax"),
     );
     let choices = format!(
-        r#"{{"{rows}": {{"rows": 36, "tile": 6}}, "{softmax}": {{"softmax_rows": 24}}, "gone": {{"rows": 12}}}}"#
+        r#"{{"{rows}": {{"rows": 36, "tile": 6, "fused_rows": 0, "fused_columns": 1}},
+            "{softmax}": {{"softmax_rows": 24, "tails": 0}}, "gone": {{"rows": 12}}}}"#
     );
     fs::write(&tuning, choices).expect("the temporary folder is writable");
     let outcome = example.compile(&["--tuning", text(&tuning), "--emit=loops"], &loops);
@@ -103,10 +104,10 @@ fn a_tuning_is_obeyed() {
     outcome.expect_message(&["there is no kernel `gone`"]);
     let tuned = fs::read_to_string(&loops).expect("the loop level");
     for part in [
-        " of 36 tile 12 {",
+        "ragged.blocks of 36 tile 12 {",
         " tile 6 :",
         "blocks [24, 256]",
-        " grain 24 ",
+        "ragged.calls hoisted grain 24 ",
     ] {
         assert!(tuned.contains(part), "`{part}` is not in\n{tuned}");
     }
@@ -117,7 +118,7 @@ fn a_tuning_is_obeyed() {
         .expect_message(&["warning", "`gone`"]);
     let bytes = fs::read(&artifact).expect("an artifact");
     let manifest = String::from_utf8_lossy(&bytes);
-    let described = format!("tuned {rows}: rows=36 tile=6");
+    let described = format!("tuned {rows}: fused_columns=1 fused_rows=0 rows=36 tile=6");
     assert!(
         manifest.contains(&described),
         "the artifact does not say `{described}`"
