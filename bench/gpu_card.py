@@ -51,8 +51,11 @@ FACTS = {
 H200 = SimpleNamespace(**{name: fact[0] for name, fact in FACTS.items()})
 
 # Loads from the second cache that a block begins with, each of which needs the one before: an index, the row that it
-# names, and the first copy; of a flush that is one launch its step, its launch and its arguments before these.
-BEGINS, BEGINS_OF_FLUSH = 3, 6
+# names, and the first copy.
+BEGINS = 3
+# The same before these, of a flush that is one launch: its step, its launch and its arguments. They are looked up while the
+# block waits for others; of a step's further blocks the launch and the arguments are, with nothing else to do.
+LOOKED_UP, LOOKED_UP_AGAIN = 3, 2
 # Instructions for a word of weights that stay, of the thread that copies it.
 PANEL_INSTRUCTIONS = 12
 
@@ -166,31 +169,33 @@ def block_cycles(card, work, code, beside, rate, mma, begins):
     return {reason: work.steps * options[reason], "beginnings and ends": begins * card.l2_latency + once}
 
 
-def launch_seconds(card, launch, code, work, slots, precision, begins=BEGINS):
+def launch_seconds(card, launch, code, work, slots, precision, again=0):
     """The seconds of a launch of tiles or calls by reason, where so many blocks fit on a processor; without what its
-    beginning costs."""
+    beginning costs. Blocks behind the first ones wait for so many loads before they begin."""
     clock = card.clock if code.macs == 32 else card.tensor_clock
     busy = min(card.processors, work.blocks)
     rate = min(card.processor_rate, card.l2_rate / busy / clock)
     peak = getattr(card, precision) / (2 * card.processors * 4 * clock)
     mma = 0 if code.macs == 32 else code.macs / peak / card.mma_share
-    left, spent = math.ceil(work.blocks / card.processors), {}
+    left, spent, begins = math.ceil(work.blocks / card.processors), {}, BEGINS
     while left > 0:
         beside = min(left, slots)
-        # All that are full take as long.
-        times = max(1, left // slots)
+        # All that are full take as long, but for the first.
+        times = max(1, left // slots) if begins > BEGINS or not again else 1
         for reason, cycles in block_cycles(card, work, code, beside, rate, mma, begins).items():
             spent[reason] = spent.get(reason, 0) + times * cycles / clock
         left -= times * beside
+        begins = BEGINS + again
     return spent
 
 
-def rows_seconds(card, launch, code, rows, slots, begins=BEGINS):
+def rows_seconds(card, launch, code, rows, slots, again=0):
     """The same of a launch over whole rows, whose stages wait for each other."""
     blocks = math.ceil(rows / launch.block_rows)
     turns = math.ceil(blocks / card.processors / slots)
     stages = launch.stages * (card.l2_latency + card.block_barrier)
-    cycles = turns * (begins * card.l2_latency + stages + card.once_cycles * (code.once + code.stored))
+    cycles = turns * (BEGINS * card.l2_latency + stages + card.once_cycles * (code.once + code.stored))
+    cycles += (turns - 1) * again * card.l2_latency
     bytes_seconds = rows * launch.row_bytes / card.l2_rate
     reason = "second cache" if bytes_seconds > cycles / card.clock else "beginnings and ends"
     return {reason: max(bytes_seconds, cycles / card.clock)}

@@ -221,16 +221,21 @@ def read_code(kernel, registers, shared):
     return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored)
 
 
-def read_resident(flush, launch, small):
-    """What a launch has in the function of a flush, `flush`, where its weights stay: a step is a round. What is in no loop is
-    taken to be as long as in the function for few rows."""
+def read_resident(kernel, launch, registers, shared):
+    """A function whose weights stay: a step is a round. What loads the weights, in loops before the first step, is no part of
+    what runs once: that is once a flush."""
     adds = launch.resident.terms * launch.sums[0][1]
-    for start, end in loops_of(flush):
-        lines = flush.lines[start : end + 1]
-        if count(lines)[0] == adds and any(line.name == "BAR" for line in lines):
-            loads = [width(line.code) for line in lines if line.name == "LDS"]
-            return Code(small.registers, 0, len(lines), adds, 32, loads, 0, small.once, small.stored)
-    raise ValueError(f"there is no loop of {adds} multiply-adds for {launch.name}")
+    loops = [(start, end, kernel.lines[start : end + 1]) for start, end in loops_of(kernel)]
+    steps = [loop for loop in loops if any(line.name == "BAR" for line in loop[2])]
+    own = next((lines for _, _, lines in steps if count(lines)[0] == adds), None)
+    if own is None:
+        raise ValueError(f"there is no loop of {adds} multiply-adds for {launch.name}")
+    first = min(start for start, _, _ in steps)
+    weights = [loop for loop in loops if loop[1] < first and any(line.name == "LDGSTS" for line in loop[2])]
+    of_weights = weights[-1][1] - weights[0][0] + 1 if weights else 0
+    once = len(kernel.lines) - sum(len(lines) for _, _, lines in steps) - of_weights
+    loads = [width(line.code) for line in own if line.name == "LDS"]
+    return Code(registers, shared, len(own), adds, 32, loads, 0, once, 0)
 
 
 def within(inner, outer):
@@ -254,8 +259,9 @@ def read_codes(disassembly, log, launches=(), shared=None):
     codes = {kernel.name: read_code(kernel, *uses[kernel.name]) for kernel in found}
     for name, code in codes.items():
         code.shared = max(code.shared, (shared or {}).get(name, 0))
-    flushes = [kernel for kernel in found if kernel.name == FLUSH]
+    by_name = {kernel.name: kernel for kernel in found}
     for launch in launches:
-        if launch.resident and flushes:
-            codes[f"{launch.name}_resident"] = read_resident(flushes[0], launch, codes[f"{launch.name}_small"])
+        name = f"{launch.name}_resident"
+        if launch.resident and name in by_name:
+            codes[name] = read_resident(by_name[name], launch, *uses[name])
     return codes

@@ -54,11 +54,11 @@ def read_counts(stats, profile):
 def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None):
     """Blocks of a launch and its seconds by reason. With `slots`, as many blocks as these fit on a processor, and it is
     part of a flush that is one launch; without, as many as its own registers and shared memory let."""
-    begins = gpu_card.BEGINS_OF_FLUSH if slots else gpu_card.BEGINS
+    again = gpu_card.LOOKED_UP_AGAIN if slots else 0
     if launch.kind == "blocks":
         code = codes[launch.name]
         blocks = math.ceil(rows / launch.block_rows)
-        spent = gpu_card.rows_seconds(card, launch, code, rows, slots or gpu_card.together(card, code), begins)
+        spent = gpu_card.rows_seconds(card, launch, code, rows, slots or gpu_card.together(card, code), again)
         return blocks, gpu_card.with_memory(card, launch, rows, spent)
     if launch.kind == "tiles":
         end, size = gpu_card.tile_of(launch, rows)
@@ -72,7 +72,7 @@ def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None):
         code = codes[launch.name]
         work = gpu_card.work_of_calls(launch, code, rows, calls, keys)
     slots = slots or gpu_card.together(card, code, work.warps)
-    spent = gpu_card.launch_seconds(card, launch, code, work, slots, precision, begins)
+    spent = gpu_card.launch_seconds(card, launch, code, work, slots, precision, again)
     return work.blocks, gpu_card.with_memory(card, launch, rows, spent)
 
 
@@ -115,12 +115,13 @@ def predict(card, case, kernels, codes, counts):
         launches += of_it
         weights = sum(launch.weight_bytes for launch in kernel.launches)
         moved += rows * kernel.row_bytes + counts.flushes * weights
+    whole["first launches"] = gpu_card.LOOKED_UP * card.l2_latency / card.clock * counts.flushes
     is_whole = slots and blocks <= MOST_BLOCKS_A_STEP * counts.steps and launches > counts.flushes
     wider = counts.rows(case.inputs) * (case.size - case.counted)
     waits = counts.steps - counts.flushes
     for spent, wait in ((plain, card.next_launch), (whole, card.grid_barrier)):
         spent["waits between steps"] = wait * waits
-        spent["first launches"] = card.first_launch * counts.flushes
+        spent["first launches"] += card.first_launch * counts.flushes
         spent["copies to the card"] = counts.copies * card.copy + (counts.copied + 4 * wider) / card.copy_rate
     reasons = whole if is_whole else plain
     flops = sum(kernel["flops"] for kernel in of_kernels)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 from gpu_card import (
-    BEGINS,
     H200,
     PANEL_INSTRUCTIONS,
     launch_seconds,
@@ -114,8 +113,11 @@ def test_what_takes_longest_of_a_step_is_what_it_takes():
     spent = launch_seconds(CARD, LAUNCH, CODE, work, 1, "f32")
     assert spent == pytest.approx({"shared memory": 2 * 2 * 112e-9, "beginnings and ends": 2 * 430e-9})
     # Side by side a round takes 48 cycles, and what each waits for is waited for once.
-    spent = launch_seconds(CARD, LAUNCH, CODE, work, 2, "f32", BEGINS)
+    spent = launch_seconds(CARD, LAUNCH, CODE, work, 2, "f32", 2)
     assert spent == pytest.approx({"shared memory": 2 * 218e-9, "beginnings and ends": 430e-9})
+    # One behind another in a flush, the second waits for two loads more.
+    spent = launch_seconds(CARD, LAUNCH, CODE, work, 1, "f32", 2)
+    assert spent == pytest.approx({"shared memory": 2 * 2 * 112e-9, "beginnings and ends": 2 * 430e-9 + 2 * 50e-9})
     # A slow second cache: 2560 bytes at 4 a cycle and processor.
     slow = SimpleNamespace(**vars(CARD) | {"l2_rate": 8e9})
     spent = launch_seconds(slow, LAUNCH, CODE, work, 2, "f32")
@@ -152,15 +154,17 @@ def test_weights_that_stay_have_larger_rounds_and_copies_of_rows_alone():
     assert panels_seconds(CARD, STAYS, work, 2) == pytest.approx((50 + beside) * 1e-9)
 
 
-def test_a_flush_is_read_where_weights_stay():
+def test_code_is_read_where_weights_stay():
+    weights = [".L_0:", "LDGSTS.E [R6], [R2.64]", "@P0 BRA `(.L_0)", "BRA `(.L_3)"]
+    again = [".L_3:", "LDGSTS.E [R6], [R2.64]", "@P0 BRA `(.L_3)"]
     other = [".L_1:", "BAR.SYNC 0x0", "FFMA R0, R1, R2, R0", "@P0 BRA `(.L_1)"]
     own = [".L_2:", "BAR.SYNC 0x0", "LDS.128 R4, [R5]", *["FFMA R0, R1, R2, R0"] * 16, "@P0 BRA `(.L_2)"]
-    (kernel,) = kernels(code_text(*other, *own, "EXIT"))
-    code = read_resident(kernel, STAYS, CODE)
+    (kernel,) = kernels(code_text("MOV R1, R2", *weights, *again, *other, "MOV R3, R2", *own, "EXIT"))
+    code = read_resident(kernel, STAYS, 40, 1024)
     assert (code.instructions, code.adds, code.loads, code.of_step) == (19, 16, [16], 0)
-    assert (code.once, code.stored) == (CODE.once, CODE.stored)
+    assert (code.registers, code.shared, code.once, code.stored) == (40, 1024, 3, 0)
     with pytest.raises(ValueError, match="no loop of 16 multiply-adds for k"):
-        read_resident(kernels(code_text(*other, "EXIT"))[0], STAYS, CODE)
+        read_resident(kernels(code_text(*other, "EXIT"))[0], STAYS, 40, 1024)
 
 
 def test_registers_and_shared_memory_say_how_many_blocks_fit():
@@ -192,8 +196,8 @@ def test_a_prediction_is_its_launches_and_what_lies_between():
     found = predict(CARD, CASE, KERNELS, codes, counted())
     launch = 436e-9 + 430e-9
     copies = 2 * 2e-6 + 1e6 / 50e9
-    # Of one launch: three loads more before each step, and two barriers.
-    whole = 3 * (launch + 3 * 50e-9) + 2 * 1.5e-6 + 3e-6 + copies
+    # Of one launch: three loads more before the first step, and two barriers.
+    whole = 3 * launch + 3 * 50e-9 + 2 * 1.5e-6 + 3e-6 + copies
     assert found["stats"]["device"] == {"seconds": pytest.approx(whole), "launches": 1, "steps": 3}
     assert found["plain_seconds"] == pytest.approx(3 * launch + 2 * 1.5e-6 + 3e-6 + copies)
     (kernel,) = found["stats"]["kernels"]

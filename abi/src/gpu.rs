@@ -159,6 +159,9 @@ impl GpuKernel {
 /// Shared memory that code declares itself, at most, in bytes. A block that has more has all of it from whoever launches it.
 pub const STATIC_SHARED_BYTES: u32 = 48 << 10;
 
+/// Arguments' bytes that every GPU takes.
+pub const ARGUMENT_BYTES: usize = 4096;
+
 /// Shared memory of a block on every GPU that there is code for, in bytes: those of compute capability 8.6, 8.9 and 12
 /// have no more.
 pub const MOST_SHARED_BYTES: u32 = 99 << 10;

@@ -330,19 +330,27 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `12`, `0x1f`, either of which may be said to be unsigned (`0x1fU`), and the bits of floats: `0f3F800000`,
-/// `0d3FF0000000000000`.
+/// `12`, `0x1f`, `017` of base 8 and `0b101`, any of which may be said to be unsigned (`0x1fU`), and the bits of floats:
+/// `0f3F800000`, `0d3FF0000000000000`.
 fn number(text: &str, line: u32) -> Result<u64, Error> {
     let of_floats = ["0f", "0F", "0d", "0D"];
     let bits = of_floats
         .iter()
         .find_map(|prefix| text.strip_prefix(prefix));
     let integer = text.strip_suffix('U').unwrap_or(text);
-    let parsed = match bits.or(integer.strip_prefix("0x")) {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => integer.parse(),
+    let of_base = |prefixes: [&str; 2], base| {
+        let digits = prefixes
+            .iter()
+            .find_map(|prefix| integer.strip_prefix(prefix));
+        digits.map(|digits| (digits, base))
     };
-    parsed.map_err(|_| Error::new(line, format!("`{text}` is not a number")))
+    let (digits, base) = (bits.map(|digits| (digits, 16)))
+        .or_else(|| of_base(["0x", "0X"], 16))
+        .or_else(|| of_base(["0b", "0B"], 2))
+        .or_else(|| of_base(["0", "0"], 8).filter(|(digits, _)| !digits.is_empty()))
+        .unwrap_or((integer, 10));
+    u64::from_str_radix(digits, base)
+        .map_err(|_| Error::new(line, format!("`{text}` is not a number")))
 }
 
 #[cfg(test)]
@@ -350,6 +358,26 @@ mod tests {
     use super::*;
 
     const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+    #[test]
+    fn numbers_have_bases() {
+        let texts = [
+            "0",
+            "0U",
+            "12",
+            "12U",
+            "0x1f",
+            "0X1FU",
+            "017",
+            "0b101",
+            "0f3F800000",
+        ];
+        let numbers = texts.map(|text| number(text, 1).expect(text));
+        assert_eq!(numbers, [0, 0, 12, 12, 31, 31, 15, 5, 0x3F80_0000]);
+        for text in ["", "U", "08", "0b2", "0x", "1f", "12UU"] {
+            assert!(number(text, 1).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_function_is_read() {

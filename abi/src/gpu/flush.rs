@@ -24,6 +24,7 @@
 //! | `launch`, `blocks` | for each step | the number of its first launch, and the blocks of all its launches |
 //! | `function`, `blocks`, `columns`, `arguments` | for each launch, those of a step one after another | the function's number in [`GpuFlush::functions`]; its blocks, at least 1; of these, how many the first dim of the grid has; where its arguments begin, in bytes from the beginning of the schedule |
 //! | arguments | for each call | as [listed](super#arguments), where a multiple of 8 bytes begins |
+//! | | | 0, [`GpuFlush::argument_bytes`] of them: a list is read as if it were as long as the longest |
 //!
 //! Blocks of the function [`NOTHING`] do nothing: they stand between launches so that the next one begins with a block that
 //! has its weights.
@@ -40,8 +41,10 @@ pub struct GpuFlush {
     pub symbol: String,
     /// Threads of a block, which all its functions have.
     pub threads: u32,
-    /// Static shared memory of a block: the most that a function has.
+    /// Static shared memory of a block: the most that a function has, and what it does next.
     pub shared_bytes: u32,
+    /// Bytes of arguments that it reads of each call, whose list may be shorter.
+    pub argument_bytes: u32,
     /// The symbols of the functions that it runs, by their numbers in a schedule.
     pub functions: Vec<String>,
 }

@@ -1,33 +1,39 @@
 //! `expand-flush`: what the function that runs a flush calls, for a card (level 3).
 //!
 //! The functions that run one block, which `persistence` has declared, become copies of the kernels'
-//! functions: their arguments are loaded from the list, their places in the grid are given, and their shared
-//! memory is the flush's own, from `cfb.shared_from` on. Those that are run in flushes only (`cfb.only_in_flush`) are gone
-//! then. The grid barrier becomes a count in the device's memory, that each block adds
-//! itself to and waits for.
+//! functions: their arguments are loaded from the list, which is in shared memory, their places in the grid are given, and
+//! their shared memory is the flush's own, from `cfb.shared_from` on. Those that are run in flushes only
+//! (`cfb.only_in_flush`) are gone then. A barrier of the grid becomes a count in the device's memory: each block adds itself
+//! to it where it arrives, and waits for all others later.
 //!
 //! ```mlir
-//! func.func private @cohort_grid_barrier(!llvm.ptr<1>, i64)
-//! func.func private @k$0$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @k$0}
+//! func.func private @cohort_grid_arrive(!llvm.ptr<1>)
+//! func.func private @cohort_grid_wait(!llvm.ptr<1>, i64)
+//! func.func private @k$0$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @k$0}
 //! gpu.func @k$0(%rows: i64, %out: !llvm.ptr<1>) kernel {
 //!   %x = gpu.block_id x
 //!   …
 //!   gpu.return
 //! }
 //! // becomes
-//! llvm.func internal @cohort_grid_barrier(%arrived: !llvm.ptr<1>, %arrivals: i64) {
+//! llvm.func internal @cohort_grid_arrive(%arrived: !llvm.ptr<1>) {
 //!   gpu.barrier
 //!   scf.if %is_first_thread {
 //!     llvm.fence syncscope("device") acq_rel
 //!     %before = llvm.atomicrmw add %arrived, %one syncscope("device") monotonic : !llvm.ptr<1>, i32
+//!   }
+//!   llvm.return
+//! }
+//! llvm.func internal @cohort_grid_wait(%arrived: !llvm.ptr<1>, %arrivals: i64) {
+//!   scf.if %is_first_thread {
 //!     scf.while … // until as many have arrived
 //!     llvm.fence syncscope("device") acq_rel
 //!   }
 //!   gpu.barrier
 //!   llvm.return
 //! }
-//! llvm.func internal @k$0$block(%arguments: !llvm.ptr<1>, %x: i64, %y: i64) {
-//!   %rows = llvm.load %arguments : !llvm.ptr<1> -> i64
+//! llvm.func internal @k$0$block(%arguments: !llvm.ptr<3>, %x: i64, %y: i64) {
+//!   %rows = llvm.load %arguments : !llvm.ptr<3> -> i64
 //!   …
 //!   llvm.return
 //! }
@@ -40,10 +46,10 @@
 //! The number of the thread is masked by what is always zero, so that what each function makes of it stays
 //! with that function; see `thread_of_block`.
 //!
-//! What a block wrote before the barrier, all blocks see behind it: the block's own barrier orders it before
+//! What a block wrote before it arrived, all blocks see behind the wait: the block's own barrier orders it before
 //! the fence of its first thread, the count orders that before the fence of the first threads of the others,
 //! and these before what their blocks read. Loads that a cache may keep from before (`ld.global.nc`) there
-//! are none.
+//! are none. What is read between arriving and waiting nobody writes.
 //!
 //! Part of the way to PTX, not of the pipeline: the simulator calls the kernels' functions themselves.
 //! Requires: what `persistence` leaves. Leaves: level 3; a module without such functions as it is.
@@ -74,7 +80,8 @@ use melior::{
 };
 
 use super::lower_kernels_to_gpu::ops::{barrier, thread};
-use super::persistence::{BLOCK_OF, FLUSH, GRID_BARRIER, SHARED_FROM, shared_of};
+use super::lower_kernels_to_gpu::site::memory;
+use super::persistence::{BLOCK_OF, FLUSH, GRID_ARRIVE, GRID_WAIT, SHARED_FROM, shared_of};
 use crate::emit::Emitter;
 
 /// The pass `expand-flush`.
@@ -98,11 +105,11 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 continue;
             }
             let of = name_attribute(function, BLOCK_OF);
-            let is_barrier = symbol_of(function).as_deref() == Some(GRID_BARRIER);
-            match of {
-                Some(of) => write_block(context, gpu, function, &of)?,
-                None if is_barrier => write_barrier(context, function)?,
-                None => {}
+            match (of, symbol_of(function).as_deref()) {
+                (Some(of), _) => write_block(context, gpu, function, &of)?,
+                (None, Some(GRID_ARRIVE)) => write_arrive(context, function)?,
+                (None, Some(GRID_WAIT)) => write_wait(context, function)?,
+                (None, _) => {}
             }
         }
         let functions = top_level(gpu).into_iter();
@@ -189,7 +196,7 @@ fn write_block<'c>(
         ..Emitter::new(b)
     };
     let old = arguments_of(entry);
-    let types = [pointer, e.i64, e.i64];
+    let types = [b.pointer_in(3), e.i64, e.i64];
     for ty in types {
         entry.add_argument(ty, function.location());
     }
@@ -212,7 +219,7 @@ fn write_block<'c>(
     let threads = size.and_then(|size| size.element(0).ok()).map(i64::from);
     let thread = thread_of_block(&e, list, threads);
     for (number, argument) in old.iter().enumerate() {
-        let at = e.offset_by(list, 8 * number as i64);
+        let at = memory(&e, true).offset_by(list, 8 * number as i64);
         replace_uses(*argument, e.load(at, argument.r#type(), 8));
     }
     for number in (0..old.len()).rev() {
@@ -230,9 +237,9 @@ fn write_block<'c>(
 /// it would be taken out of the loop over the blocks, for all functions at once, and there are no registers
 /// for all of that.
 fn thread_of_block<'c>(e: &Emitter<'c>, list: Val<'c>, threads: Option<i64>) -> Val<'c> {
-    let address = e.b.value(Op::LlvmPtrtoint, &[list], e.i64);
-    // No address is as high.
-    let zero = e.shift_right(address, 63);
+    let first = memory(e, true).load(list, e.i64, 8);
+    // Neither are there as many rows, nor is an address as high.
+    let zero = e.shift_right(first, 63);
     // And no block as large. That is known of the number in a function of its own, too.
     let threads = threads
         .filter(|threads| *threads > 0)
@@ -298,17 +305,16 @@ fn behind<'c>(operation: OperationRef<'c, 'c>, before: Builder<'c>, bytes: i64) 
 /// Of a block.
 const MOST_THREADS: i64 = 1024;
 
-fn write_barrier<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Outcome {
+/// Gives a function of a barrier of the grid its body, of which the first thread of each block runs a part.
+fn write_arrive<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Outcome {
     let b = Builder::before(context, declared)
         .ok_or_else(|| error(declared, "expected a function in a module"))?;
-    let types = [b.pointer_in(1), b.i64()];
+    let types = [b.pointer_in(1)];
     let (region, block) = region_with_block(&types, declared.location());
     let e = Emitter::new(Builder::at_end(context, block, declared.location()));
-    let arguments = arguments_of(block);
-    let (arrived, arrivals) = (arguments[0], arguments[1]);
+    let arrived = arguments_of(block)[0];
     barrier(&e);
-    let is_first = e.b.cmpi(CmpiPredicate::Eq, thread(&e), e.int(0));
-    e.if_then(is_first, |e| {
+    e.if_then(is_first_thread(&e), |e| {
         fence(e);
         let add = [
             (keys::BIN_OP, e.b.i64_attr(ADD)),
@@ -317,12 +323,30 @@ fn write_barrier<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Ou
         ];
         let one = e.b.integer(1, e.i32);
         e.b.value_with(Op::LlvmAtomicrmw, &[arrived, one], e.i32, &add);
+    });
+    e.b.llvm_return();
+    define(context, declared, &types, region)
+}
+
+fn write_wait<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Outcome {
+    let b = Builder::before(context, declared)
+        .ok_or_else(|| error(declared, "expected a function in a module"))?;
+    let types = [b.pointer_in(1), b.i64()];
+    let (region, block) = region_with_block(&types, declared.location());
+    let e = Emitter::new(Builder::at_end(context, block, declared.location()));
+    let arguments = arguments_of(block);
+    let (arrived, arrivals) = (arguments[0], arguments[1]);
+    e.if_then(is_first_thread(&e), |e| {
         wait(e, arrived, arrivals);
         fence(e);
     });
     barrier(&e);
     e.b.llvm_return();
     define(context, declared, &types, region)
+}
+
+fn is_first_thread<'c>(e: &Emitter<'c>) -> Val<'c> {
+    e.b.cmpi(CmpiPredicate::Eq, thread(e), e.int(0))
 }
 
 /// Of the `llvm` dialect: an addition, and orderings of memory.

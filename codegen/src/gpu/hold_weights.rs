@@ -70,6 +70,10 @@ pub const PASS: PassInfo = PassInfo {
 /// Streaming multiprocessors of a card, at least: each has the shared memory of a block.
 const PROCESSORS: i64 = 128;
 
+/// Bytes of a block's shared memory for weights and for what other functions need: a flush has its orders there, too
+/// (`persistence`), of up to 60 arguments.
+const ROOM: i64 = MOST_SHARED - 1024;
+
 /// Columns of a block, and terms of rows in shared memory and how many times as many: the best first.
 const COLUMNS: [i64; 2] = [8, 4];
 const RINGS: [(i64, i64); 7] = [
@@ -239,11 +243,7 @@ fn choose<'c>(
         }
     };
     for tile in left_out {
-        let room = if is_alone {
-            MOST_SHARED
-        } else {
-            MOST_SHARED - others
-        };
+        let room = if is_alone { ROOM } else { ROOM - others };
         let reason = format!(
             "a block has {room} bytes of shared memory for weights, which do not hold them"
         );
@@ -317,8 +317,8 @@ fn size(tiles: &[Tile<'_>], others: i64, is_alone: bool) -> Option<(Resident, i6
         let held: i64 = held.sum();
         let common = round_up(others.max(size.ring_bytes()), 16);
         let place = match tiles.iter().all(fits) {
-            true if common + held <= MOST_SHARED => Some(common),
-            true if is_alone && held + size.ring_bytes() <= MOST_SHARED => Some(0),
+            true if common + held <= ROOM => Some(common),
+            true if is_alone && held + size.ring_bytes() <= ROOM => Some(0),
             _ => None,
         };
         Some((size, place?))

@@ -35,7 +35,8 @@
 //! ```
 //!
 //! The function that runs a flush, where `persistence` has added one, calls those of the kernels for its
-//! blocks, and `cohort_sim_grid_barrier` where all blocks wait for each other.
+//! blocks, and `cohort_sim_grid_barrier` where all blocks wait for each other; where a block arrives at such a barrier, its
+//! threads wait for each other.
 //!
 //! Requires: what `lower-kernels-to-gpu` and `persistence` leave, the descriptions taken off by `lower-control` or not.
 //! Leaves: no `gpu` or `nvvm` operation and one address space. Limits: other operations of these than
@@ -122,7 +123,9 @@ fn type_of<'c>(b: &Builder<'c>, called: &str) -> Type<'c> {
 /// The function of the runtime that an operation calls.
 fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
     Some(match Op::of(operation) {
-        Some(Op::FuncCall) if callee(operation) == persistence::GRID_BARRIER => GRID_BARRIER,
+        // Where a block arrives its threads have done what comes before.
+        Some(Op::FuncCall) if callee(operation) == persistence::GRID_ARRIVE => BARRIER,
+        Some(Op::FuncCall) if callee(operation) == persistence::GRID_WAIT => GRID_BARRIER,
         Some(Op::GpuBarrier) => BARRIER,
         Some(Op::NvvmCpAsyncSharedGlobal) => COPY,
         Some(Op::NvvmCpAsyncCommitGroup) => COMMIT,

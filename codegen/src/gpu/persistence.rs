@@ -8,6 +8,10 @@
 //! may read what it wrote: behind a level, and between the waves of a call's launches (`fuse-launches`). This is the persistence
 //! of Cortex (§5), with a schedule that is made at run time.
 //!
+//! What a block does next is its *order*, in its shared memory: the function, the place in its grid, and its arguments. To find that
+//! takes loads that wait for one another, and the schedule does not change, so it is done ahead: between the arrival at a
+//! barrier of the grid and the wait there, and, for another block of the same step, before the last barrier of the block before.
+//!
 //! ```mlir
 //! gpu.module @cohort_gpu attributes {cfb.gpu_kernels = …} {
 //!   llvm.mlir.global internal @cell$0$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
@@ -17,28 +21,35 @@
 //! // becomes, besides
 //! gpu.module @cohort_gpu attributes {cfb.gpu_flush = "{…}", cfb.gpu_kernels = …} {
 //!   …
-//!   func.func private @cohort_grid_barrier(!llvm.ptr<1>, i64)
-//!   func.func private @cell$0$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @cell$0}
-//!   func.func private @cell$1$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @cell$1}
-//!   llvm.mlir.global internal @cohort_flush$shared() {addr_space = 3 : i32} : !llvm.array<9728 x i8>
+//!   func.func private @cohort_grid_arrive(!llvm.ptr<1>)
+//!   func.func private @cohort_grid_wait(!llvm.ptr<1>, i64)
+//!   func.func private @cell$0$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @cell$0}
+//!   func.func private @cell$1$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @cell$1}
+//!   llvm.mlir.global internal @cohort_flush$shared() {addr_space = 3 : i32} : !llvm.array<9952 x i8>
 //!   gpu.func @cohort_flush(%schedule: !llvm.ptr<1>) kernel {
-//!     …
+//!     …  // the first order
+//!     gpu.barrier
 //!     scf.for %step = %zero to %steps step %one {
 //!       %is_later = arith.cmpi sgt, %step, %zero : i64
 //!       scf.if %is_later {
 //!         %arrivals = arith.muli %step, %all_blocks : i64
-//!         func.call @cohort_grid_barrier(%schedule, %arrivals) : (!llvm.ptr<1>, i64) -> ()
+//!         func.call @cohort_grid_wait(%schedule, %arrivals) : (!llvm.ptr<1>, i64) -> ()
 //!       }
-//!       scf.for %block = %me to %blocks step %all_blocks {
-//!         // the launch that the block belongs to, and its place in the launch's grid
+//!       scf.for %block = %me to %blocks step %all_blocks iter_args(%order = %zero) -> (i64) {
 //!         scf.index_switch %function
-//!         case 0 { func.call @cell$0$block(%arguments, %x, %y) : (!llvm.ptr<1>, i64, i64) -> () … }
-//!         case 1 { func.call @cell$1$block(%arguments, %x, %y) : (!llvm.ptr<1>, i64, i64) -> () … }
+//!         case 0 { func.call @cell$0$block(%arguments, %x, %y) : (…) -> () … }
+//!         case 1 { func.call @cell$1$block(%arguments, %x, %y) : (…) -> () … }
 //!         default { }
 //!         // the next one writes the shared memory that this one read, or has begun to copy to and not waited for
 //!         nvvm.cp.async.commit.group
 //!         nvvm.cp.async.wait.group 0
+//!         …  // the order for the next block of the step, in the memory beside this one
 //!         gpu.barrier
+//!         scf.yield %other
+//!       }
+//!       scf.if %is_not_last {
+//!         func.call @cohort_grid_arrive(%schedule) : (!llvm.ptr<1>) -> ()
+//!         …  // the first order of the next step
 //!       }
 //!     }
 //!     gpu.return
@@ -47,7 +58,7 @@
 //! ```
 //!
 //! The functions declared with `cfb.block_of` run one block of the function of that name: its arguments are a
-//! list, its place in the grid and its shared memory are given. The code for a card gets copies of those
+//! list in shared memory, its place in the grid and its shared memory are given. The code for a card gets copies of those
 //! functions' bodies (`expand-flush`), the host calls them (`lower-gpu-to-host`). Those that are launched one
 //! by one stay as they are: the runtime takes them where a flush has one step, where its grids are so large
 //! that launches do not matter, where each call is timed, and where a card cannot launch cooperatively. It is
@@ -62,17 +73,17 @@
 //! there is room, and `cfb.shared_from` says where each function's begins. Else the functions that hold
 //! nothing have their memory behind that word, and set it to zero before they run.
 //!
-//! The grid barrier counts the blocks that have arrived, all barriers together, so that nothing is set back.
+//! A barrier of the grid counts the blocks that have arrived, all barriers together, so that nothing is set back.
 //!
 //! Requires: what `lower-kernels-to-gpu` leaves, before `lower-control`. Leaves: level 3. A program whose only
 //! launch runs once in an instance has flushes of one step, and stays as it is, with a remark; so does one
-//! whose functions have blocks of different sizes.
+//! whose functions have blocks of different sizes, or leave no shared memory for orders.
 
 mod function;
 mod memory;
 
 use cohort_abi::gpu::GpuFlush;
-use cohort_dialects::builder::{Builder, Op};
+use cohort_dialects::builder::{Builder, Op, arguments_of};
 use cohort_dialects::marks;
 pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE, SHARED_FROM};
 use cohort_passes::kernel::description::{GpuDescription, parse};
@@ -99,8 +110,10 @@ pub const PASS: PassInfo = PassInfo {
 /// The function that runs a flush.
 pub const FLUSH: &str = "cohort_flush";
 
-/// The function that waits until so many blocks have arrived at the barriers of a schedule.
-pub const GRID_BARRIER: &str = "cohort_grid_barrier";
+/// The function with which a block arrives at a barrier of the grid, which begins with one of the block,
+pub const GRID_ARRIVE: &str = "cohort_grid_arrive";
+/// and the one that waits until so many blocks have arrived at the barriers of a schedule, which ends with one.
+pub const GRID_WAIT: &str = "cohort_grid_wait";
 
 /// The global that is the shared memory of a function.
 pub fn shared_of(function: &str) -> String {
@@ -114,16 +127,23 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         return Ok(());
     };
     let functions = functions_of(gpu, true)?;
-    let (functions, memory) = match Memory::new(&functions) {
+    let arguments = functions.iter().map(|run| run.arguments).max().unwrap_or(0);
+    let orders = function::order_bytes(arguments);
+    let (functions, memory) = match Memory::new(&functions, orders) {
         Some(memory) => (functions, memory),
         None => {
+            let functions = functions_of(gpu, false)?;
+            let Some(memory) = Memory::new(&functions, orders) else {
+                remark(
+                    gpu,
+                    "each launch of a flush is one of its own: a function needs all shared memory of a block",
+                );
+                return Ok(());
+            };
             remark(
                 gpu,
                 "weights are read anew at each level: other functions need the shared memory of a block",
             );
-            let functions = functions_of(gpu, false)?;
-            let memory = Memory::new(&functions);
-            let memory = memory.ok_or_else(|| error(gpu, "expected functions that fit a block"))?;
             (functions, memory)
         }
     };
@@ -141,6 +161,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         symbol: FLUSH.to_owned(),
         threads: first.threads,
         shared_bytes: memory.bytes as u32,
+        argument_bytes: function::argument_bytes(arguments) as u32,
         functions: functions
             .iter()
             .map(|run| run.function.symbol.clone())
@@ -192,10 +213,12 @@ fn functions_of(gpu: OperationRef<'_, '_>, stay: bool) -> Result<Vec<Run>, Faile
                         .iter()
                         .find(|op| symbol_of(**op).as_deref() == Some(&function.symbol));
                     let held_at = op.and_then(|op| integer_attribute(*op, marks::HELD_AT));
+                    let body = op.and_then(|op| blocks_of(*op).first().copied());
                     functions.push(Run {
                         function,
                         is_resident,
                         held_at,
+                        arguments: body.map_or(0, |body| arguments_of(body).len()),
                     });
                 }
             }

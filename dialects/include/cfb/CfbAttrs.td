@@ -48,7 +48,8 @@ def Cfb_Granularity : Cfb_Enum<"Granularity", "the unit of scheduling: an operat
     I32EnumAttrCase<"function", 2>]>;
 def Cfb_GranularityAttr : EnumAttr<Cfb_Dialect, Cfb_Granularity, "granularity">;
 
-def Cfb_Precision : Cfb_Enum<"Precision", "what the factors of products are rounded to on a GPU: f32 (not at all), tf32 or bf16", [
+def Cfb_Precision : Cfb_Enum<"Precision",
+    "what the factors of products are rounded to on a GPU: f32 (not at all), tf32 or bf16", [
     I32EnumAttrCase<"f32", 0>,
     I32EnumAttrCase<"tf32", 1>,
     I32EnumAttrCase<"bf16", 2>]>;
@@ -89,8 +90,8 @@ def Cfb_PartAttr : AttrDef<Cfb_Dialect, "Part"> {
   let summary = "a part of a call or of its gradient function";
   let description = [{
     Of a call its operand, its result or the cotangent of a result, each by its number, or an `addend`, which is
-    to be added to a result's cotangent; of a gradient function its argument or its result. A gradient function's results are cotangents of operands, which have these operands'
-    names, and factors of sites, `site`, which have no number.
+    to be added to a result's cotangent; of a gradient function its argument or its result. A gradient function's results
+    are cotangents of operands, which have these operands' names, and factors of sites, `site`, which have no number.
 
     - `cfb_part_c1`: there is a number of at least zero, but of a `site`.
 

@@ -179,6 +179,7 @@ fn comparisons() {
         ("setp.gt.s64", [false, false, true]),
         ("setp.ge.s64", [false, true, true]),
         ("setp.lt.u64", [false, false, true]),
+        ("setp.le.u64", [false, true, true]),
         ("setp.ge.u64", [true, true, false]),
         ("setp.gt.u64", [true, false, false]),
     ] {

@@ -54,6 +54,19 @@ fn several_words_are_loaded_and_stored_at_once() {
 }
 
 #[test]
+fn words_of_64_bits_are_loaded_of_shared_memory() {
+    let body = "mov.b32 %r1, 7; mov.b32 %r2, 8; mov.b32 %r3, 9; mov.b32 %r4, -1;
+        st.shared.v4.b32 [s+16], {%r1, %r2, %r3, %r4}; ld.shared.b64 %rd2, [s+24];
+        ld.shared.v2.b64 {%rd3, %rd4}, [s+16]; st.global.b64 [%rd1], %rd2; st.global.b64 [%rd1+8], %rd3;
+        st.global.b64 [%rd1+16], %rd4; ret;";
+    let words = Case::new(body, 6).threads(1).run().unwrap();
+    assert_eq!(words, [9, u32::MAX, 7, 8, 9, u32::MAX]);
+    let misaligned = body.replace("[s+24]", "[s+20]");
+    let error = Case::new(&misaligned, 6).threads(1).refused();
+    assert!(error.contains("reads 8 bytes at 0x14"), "{error}");
+}
+
+#[test]
 fn threads_know_their_places() {
     let body = format!(
         "{OWN} mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %nctaid.x;

@@ -141,7 +141,7 @@ impl Runner {
             let prepared = runner.device.prepare_flush(flush);
             let blocks = prepared.map_err(|problem| runner.error(problem))?;
             runner.persistent = blocks.map(|blocks| {
-                let mut persistent = Persistent::new(blocks);
+                let mut persistent = Persistent::new(flush, blocks);
                 for kernel in runner.kernels.iter().flatten() {
                     persistent.add(flush, &kernel.gpu, &kernel.functions);
                 }
@@ -336,14 +336,14 @@ impl Runner {
     /// it is written when these have their place.
     fn grow_lists(&mut self, work: &Work<'_>) -> Result<(), Problem> {
         let mut words = self.list_words(work);
-        if self.persistent.is_some() {
+        if let Some(persistent) = &self.persistent {
             let (mut launches, mut arguments) = (0, 0);
             for placed in work.launches {
                 let kernel = self.kernel_of(placed)?;
                 launches += kernel.gpu.launches.len();
                 arguments += kernel.arguments();
             }
-            words = self.schedule_start(work) + Schedule::room(launches, arguments);
+            words = self.schedule_start(work) + Schedule::room(persistent, launches, arguments);
         }
         let bytes = (words * size_of::<u32>()) as u64;
         self.pool.grow(&mut *self.device, &mut self.index, bytes, 0)

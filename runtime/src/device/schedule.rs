@@ -40,6 +40,8 @@ pub struct Persistent {
     blocks: u32,
     /// By a function's number on the device, what runs it in a schedule.
     functions: Vec<Option<Scheduled>>,
+    /// Words behind the last arguments.
+    padding: usize,
 }
 
 /// A function in a schedule.
@@ -64,10 +66,11 @@ impl Scheduled {
 
 impl Persistent {
     /// For so many blocks at a time.
-    pub fn new(blocks: u32) -> Persistent {
+    pub fn new(flush: &GpuFlush, blocks: u32) -> Persistent {
         Persistent {
             blocks,
             functions: Vec::new(),
+            padding: flush.argument_bytes as usize / size_of::<u32>(),
         }
     }
 
@@ -106,9 +109,10 @@ impl Schedule {
     }
 
     /// Words that the schedule of some calls has at most.
-    pub fn room(launches: usize, arguments: usize) -> usize {
+    pub fn room(persistent: &Persistent, launches: usize, arguments: usize) -> usize {
         // Of a step there is at least one launch, behind blocks that do nothing; an argument has two words.
-        HEADER_WORDS + launches * (STEP_WORDS + 2 * LAUNCH_WORDS) + 2 * arguments
+        let of_launches = launches * (STEP_WORDS + 2 * LAUNCH_WORDS);
+        HEADER_WORDS + of_launches + 2 * arguments + persistent.padding
     }
 
     /// Writes the schedule of a queue; gives how many blocks it is for, and nothing where the launches
@@ -162,7 +166,7 @@ impl Schedule {
         if launches < 2 || all > MOST_BLOCKS_A_STEP * steps as u64 || steps > most_steps(blocks) {
             return None;
         }
-        self.finish(blocks)
+        self.finish(blocks, persistent.padding)
     }
 
     /// Adds the launches of a step; how many blocks they have. Those whose weights stay come first, each from a multiple of
@@ -183,9 +187,9 @@ impl Schedule {
     }
 
     /// Puts the parts one behind another.
-    fn finish(&mut self, blocks: u32) -> Option<u32> {
+    fn finish(&mut self, blocks: u32, padding: usize) -> Option<u32> {
         let (steps, launches) = (self.steps.len(), self.launches.len());
-        let begin = size_of::<u32>() * Schedule::room(0, 0)
+        let begin = size_of::<u32>() * HEADER_WORDS
             + size_of::<[u32; STEP_WORDS]>() * steps
             + size_of::<[u32; LAUNCH_WORDS]>() * launches;
         u32::try_from(begin + size_of_val(&self.arguments[..])).ok()?;
@@ -199,6 +203,7 @@ impl Schedule {
             self.words
                 .extend([*argument as u32, (argument >> 32) as u32]);
         }
+        self.words.resize(self.words.len() + padding, 0);
         Some(blocks)
     }
 }
@@ -255,7 +260,11 @@ mod tests {
             number: 1,
             resident: None,
         });
-        Persistent { blocks, functions }
+        Persistent {
+            blocks,
+            functions,
+            padding: 2,
+        }
     }
 
     /// The same, of which weights stay: tiles of 4 rows and 3 parts of the columns.
@@ -274,6 +283,7 @@ mod tests {
             symbol: "flush".to_owned(),
             threads: 128,
             shared_bytes: 64,
+            argument_bytes: 16,
             functions: ["other", "resident", "large"].map(str::to_owned).to_vec(),
         };
         let kernel = GpuKernel {
@@ -284,7 +294,7 @@ mod tests {
             }],
             ..GpuKernel::default()
         };
-        let mut persistent = Persistent::new(blocks);
+        let mut persistent = Persistent::new(&flush, blocks);
         persistent.add(&flush, &kernel, &[vec![5, 6]]);
         persistent
     }
@@ -390,9 +400,11 @@ mod tests {
             &[1, 4, 4, begin],
             &[1, 1, 1, begin + 24],
             &[9, 7, 2, 0, 3, 0, 4, 0],
+            // Behind the last list, which is read as if it were longer.
+            &[0, 0],
         ];
         assert_eq!(schedule.words, expected.concat());
-        assert!(schedule.words.len() <= Schedule::room(4, 4));
+        assert!(schedule.words.len() <= Schedule::room(&persistent(8), 4, 4));
         // Blocks that would have nothing to do in any step are not launched.
         schedule.clear();
         assert_eq!(schedule.write(&queue, &persistent(100)), Some(11));

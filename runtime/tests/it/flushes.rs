@@ -88,6 +88,7 @@ fn session(flush: &str, blocks: u32, config: Config) -> Session {
         symbol: flush.to_owned(),
         threads: THREADS,
         shared_bytes: manifest.kernels.iter().map(shared).max().unwrap(),
+        argument_bytes: 32,
         functions: FUNCTIONS.map(|(name, _)| name.to_owned()).to_vec(),
     });
     functions.0.extend([

@@ -3,7 +3,7 @@
 
 gpu.module @cohort_gpu {
   // expected-error @below {{expected a function `k$0` in the gpu.module}}
-  func.func private @k$0$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @k$0}
+  func.func private @k$0$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @k$0}
 }
 
 // -----
@@ -14,5 +14,5 @@ gpu.module @cohort_gpu {
     %z = gpu.block_id z
     gpu.return
   }
-  func.func private @k$0$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @k$0}
+  func.func private @k$0$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @k$0}
 }

@@ -15,11 +15,12 @@ gpu.module @cohort_gpu {
     llvm.store %rows, %memory : i64, !llvm.ptr<3>
     gpu.return
   }
-  func.func private @k$0$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @k$0, cfb.shared_from = 32 : i64}
+  func.func private @k$0$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @k$0, cfb.shared_from = 32 : i64}
   llvm.mlir.global internal @cohort_flush$shared() {addr_space = 3 : i32} : !llvm.array<48 x i8>
   gpu.func @cohort_flush(%schedule: !llvm.ptr<1>) kernel {
     %one = arith.constant 1 : i64
-    func.call @k$0$block(%schedule, %one, %one) : (!llvm.ptr<1>, i64, i64) -> ()
+    %list = llvm.mlir.addressof @cohort_flush$shared : !llvm.ptr<3>
+    func.call @k$0$block(%list, %one, %one) : (!llvm.ptr<3>, i64, i64) -> ()
     gpu.return
   }
 }

@@ -69,7 +69,7 @@ module @large {
       %x = ragged.operand row : memref<?x2048xf32>
       %r = ragged.result : memref<?x16xf32>
       %w = ragged.param @wk : memref<2048x64xf32>
-      // expected-remark @below {{its weights are read anew at each level on a GPU: a block has 101376 bytes of shared memory for weights, which do not hold them}}
+      // expected-remark @below {{its weights are read anew at each level on a GPU: a block has 100352 bytes of shared memory for weights, which do not hold them}}
       ragged.tiles over [16] small [2, 1, 16, 1] large [8, 1, 16, 1] from 512 {
         %zero = arith.constant 0.0 : f32
         %s:4 = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 64 + d1) k 2048 columns 64 gates [0, 16, 32, 48] copies [4, 4, 4, 4, 4] from %zero, %zero, %zero, %zero : memref<?x2048xf32>, memref<2048x64xf32>, f32, f32, f32, f32 -> f32, f32, f32, f32

@@ -5,19 +5,19 @@
 // RUN: %batch-opt %s --persistence --split-input-file | %FileCheck %s
 
 // CHECK-LABEL: module @apart
-// CHECK: cfb.gpu_flush = "{\22symbol\22:\22cohort_flush\22,\22threads\22:128,\22shared_bytes\22:3072,\22functions\22:[\22k$0_resident\22,\22k$0_large\22]}"
-// CHECK: func.func private @k$0_resident$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @k$0_resident}
-// CHECK-NEXT: func.func private @k$0_large$block(!llvm.ptr<1>, i64, i64) attributes {cfb.block_of = @k$0_large, cfb.shared_from = 2048 : i64}
+// CHECK: cfb.gpu_flush = "{\22symbol\22:\22cohort_flush\22,\22threads\22:128,\22shared_bytes\22:3168,\22argument_bytes\22:16,\22functions\22:[\22k$0_resident\22,\22k$0_large\22]}"
+// CHECK: func.func private @k$0_resident$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @k$0_resident}
+// CHECK-NEXT: func.func private @k$0_large$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @k$0_large, cfb.shared_from = 2048 : i64}
 // CHECK: gpu.func @cohort_flush(
 // CHECK: %[[SHARED:[a-z0-9]*]] = llvm.mlir.addressof @cohort_flush$shared
 // CHECK: %[[ZERO:[a-z0-9_]*]] = arith.constant 0 : i32
 // CHECK-NEXT: llvm.store %[[ZERO]], %[[SHARED]]
 // CHECK: scf.for
-// CHECK-NOT: llvm.store
+// CHECK-NOT: llvm.store %{{.*}}, %[[SHARED]] {
 // CHECK: gpu.return
 
 // CHECK-LABEL: module @shared
-// CHECK: \22shared_bytes\22:90112,
+// CHECK: \22shared_bytes\22:90208,
 // CHECK: func.func private @k$0_large$block({{.*}} cfb.shared_from = 16 : i64}
 // CHECK: llvm.mlir.global external @cohort_flush$shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
 // CHECK: %[[SHARED:[a-z0-9]*]] = llvm.mlir.addressof @cohort_flush$shared
@@ -33,7 +33,7 @@
 // CHECK: \22functions\22:[\22k$0_small\22,\22k$0_large\22]
 // CHECK-NOT: cfb.shared_from
 // CHECK-LABEL: module @placed
-// CHECK: \22shared_bytes\22:2048,\22functions\22:[\22k$0_resident\22,
+// CHECK: \22shared_bytes\22:2144,\22argument_bytes\22:16,\22functions\22:[\22k$0_resident\22,
 // CHECK-NOT: cfb.shared_from
 // CHECK: gpu.func @cohort_flush(
 // CHECK: %[[SHARED:[a-z0-9]*]] = llvm.mlir.addressof @cohort_flush$shared
@@ -76,7 +76,7 @@ gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\
 // -----
 
 module @none {
-gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,\22launches\22:[{\22functions\22:[{\22symbol\22:\22k$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:1,\22column_blocks\22:1,\22shared_bytes\22:512},{\22symbol\22:\22k$0_large\22,\22from_rows\22:8,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:1,\22shared_bytes\22:101376}],\22resident\22:{\22symbol\22:\22k$0_resident\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:32,\22column_blocks\22:4,\22shared_bytes\22:40960}}]}"}} {
+gpu.module @cohort_gpu attributes {cfb.gpu_kernels = {k = "{\22constants\22:[],\22scratch_bytes\22:0,\22scratch_bytes_per_row\22:0,\22launches\22:[{\22functions\22:[{\22symbol\22:\22k$0_small\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:1,\22column_blocks\22:1,\22shared_bytes\22:512},{\22symbol\22:\22k$0_large\22,\22from_rows\22:8,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:8,\22column_blocks\22:1,\22shared_bytes\22:101280}],\22resident\22:{\22symbol\22:\22k$0_resident\22,\22from_rows\22:0,\22threads\22:128,\22tile_rows_per_row\22:1,\22tile_rows\22:32,\22column_blocks\22:4,\22shared_bytes\22:40960}}]}"}} {
   gpu.func @k$0_small(%rows: i64, %scratch: !llvm.ptr<1>) kernel {
     gpu.return
   }

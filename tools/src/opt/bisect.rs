@@ -89,6 +89,9 @@ impl Runs<'_> {
         for dim in &self.options.dims {
             command.args(["--dim", dim]);
         }
+        if let Some(entry) = &self.options.entry {
+            command.args(["--entry", entry]);
+        }
         let ended = command
             .args(["--allow-unused-weights", "--quiet", "--input"])
             .arg(&self.input)
@@ -115,8 +118,17 @@ impl Runs<'_> {
         if !list.is_empty() {
             arguments.extend::<[&Path; 2]>(["--without".as_ref(), list.as_ref()]);
         }
-        if let Some(tolerance) = &self.options.tolerance {
-            arguments.extend::<[&Path; 2]>(["--tolerance".as_ref(), tolerance.as_ref()]);
+        // How the program is compiled, of which the oracle knows nothing.
+        let options = [
+            ("--granularity", &self.options.granularity),
+            ("--unroll", &self.options.unroll),
+            ("--keep-weights", &self.options.keep_weights),
+            ("--tolerance", &self.options.tolerance),
+        ];
+        for (name, value) in options {
+            if let Some(value) = value {
+                arguments.extend::<[&Path; 2]>([name.as_ref(), value.as_ref()]);
+            }
         }
         match self.call(&arguments) {
             Ok((status, _)) if status.success() => None,

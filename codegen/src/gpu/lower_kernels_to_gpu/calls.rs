@@ -28,6 +28,7 @@ mod source;
 
 use std::collections::HashSet;
 
+use cohort_abi::gpu::ARGUMENT_BYTES;
 use cohort_abi::gpu::{CallTiles, GpuFunction, Precision, TiledDim};
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{Builder, Val};
@@ -44,7 +45,7 @@ use melior::{
 };
 
 use super::Result;
-use super::function::{ARGUMENT_BYTES, Lowered, SHARED, add_function, in_waves, is_foreign};
+use super::function::{Lowered, SHARED, add_function, in_waves, is_foreign};
 use super::ops::{THREADS, block as block_id, store_neighbours};
 use crate::emit::{Emitter, Width};
 use eval::{Call, Memory};

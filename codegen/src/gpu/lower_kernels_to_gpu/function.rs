@@ -2,7 +2,8 @@
 
 use crate::math::EXPANDABLE;
 use cohort_abi::gpu::{
-    GpuFunction, GpuLaunch, MOST_SHARED_BYTES, Precision, STATIC_SHARED_BYTES, dynamic_shared_bytes,
+    ARGUMENT_BYTES, GpuFunction, GpuLaunch, MOST_SHARED_BYTES, Precision, STATIC_SHARED_BYTES,
+    dynamic_shared_bytes,
 };
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
@@ -41,9 +42,6 @@ pub const MOST_SHARED: i64 = MOST_SHARED_BYTES as i64;
 /// Threads that a processor should hold at least: as many registers as that leaves are a thread's.
 /// Without saying so, the assembler may spill some to make room for more blocks.
 const THREADS_A_PROCESSOR: i64 = 256;
-
-/// Arguments' bytes that every GPU takes.
-pub const ARGUMENT_BYTES: usize = 4096;
 
 pub enum Lowered<'c> {
     /// The description in JSON.

@@ -12,6 +12,8 @@ pub struct Run {
     pub is_resident: bool,
     /// and from where on, if the function says that; else from the beginning of its own.
     pub held_at: Option<i64>,
+    /// How many it takes.
+    pub arguments: usize,
 }
 
 /// What each function has of a flush's shared memory.
@@ -22,11 +24,14 @@ pub struct Memory {
     pub from: Vec<i64>,
     /// Whether the memory of those whose weights stay is that of the others, too.
     pub is_shared: bool,
+    /// Where the orders of blocks begin, behind all of these.
+    pub orders: i64,
 }
 
 impl Memory {
-    /// Of functions in order; nothing where there is no room for weights that stay.
-    pub fn new(functions: &[Run]) -> Option<Memory> {
+    /// Of functions in order, and of orders of so many bytes; nothing where there is no room for weights that stay.
+    pub fn new(functions: &[Run], orders: i64) -> Option<Memory> {
+        let most = MOST_SHARED - orders;
         let bytes = |run: &Run| i64::from(run.function.shared_bytes);
         let of = |is_resident| {
             let all = functions.iter();
@@ -35,12 +40,12 @@ impl Memory {
         let others = of(false).map(bytes).max().unwrap_or(0);
         let residents: i64 = of(true).map(bytes).sum();
         if of(true).any(|run| run.held_at.is_some()) {
-            return Memory::placed(functions, others);
+            return Memory::placed(functions, others, orders);
         }
         // One behind another, and the others behind these; or in the same place, behind the word that says what is there.
         let (is_shared, first) = match of(true).count() {
-            _ if residents + others <= MOST_SHARED => (false, residents),
-            1 if HELD_BYTES + others <= MOST_SHARED => (true, HELD_BYTES),
+            _ if residents + others <= most => (false, residents),
+            1 if residents <= most && HELD_BYTES + others <= most => (true, HELD_BYTES),
             _ => return None,
         };
         let mut next = 0;
@@ -51,17 +56,20 @@ impl Memory {
             }
             false => first,
         });
+        let from = from.collect();
+        let end = (residents.max(first + others) as u64).next_multiple_of(16) as i64;
         Some(Memory {
-            from: from.collect(),
-            bytes: residents.max(first + others),
+            from,
+            bytes: end + orders,
             is_shared,
+            orders: end,
         })
     }
 }
 
 impl Memory {
     /// The same of functions that say where their weights are: behind what others need for as long as they run.
-    fn placed(functions: &[Run], others: i64) -> Option<Memory> {
+    fn placed(functions: &[Run], others: i64, orders: i64) -> Option<Memory> {
         let residents = functions.iter().filter(|run| run.is_resident);
         let span = |run: &Run| Some((run.held_at?, i64::from(run.function.shared_bytes)));
         let mut spans: Vec<_> = residents.map(span).collect::<Option<_>>()?;
@@ -73,10 +81,12 @@ impl Memory {
             }
             end = to;
         }
-        (end <= MOST_SHARED).then(|| Memory {
-            bytes: end,
+        let end = (end as u64).next_multiple_of(16) as i64;
+        (end + orders <= MOST_SHARED).then(|| Memory {
+            bytes: end + orders,
             from: vec![0; functions.len()],
             is_shared: false,
+            orders: end,
         })
     }
 }
@@ -100,6 +110,7 @@ mod tests {
             function,
             is_resident,
             held_at: None,
+            arguments: 0,
         }
     }
 
@@ -110,7 +121,7 @@ mod tests {
                 held_at: *held_at,
                 ..run(*bytes, held_at.is_some())
             });
-            Memory::new(&runs.collect::<Vec<_>>()).map(|found| (found.bytes, found.from))
+            Memory::new(&runs.collect::<Vec<_>>(), 0).map(|found| (found.bytes, found.from))
         };
         let two = [(4096, Some(3072)), (2048, None), (3072, Some(2048))];
         assert_eq!(memory(&two), Some((4096, vec![0; 3])));
@@ -124,7 +135,7 @@ mod tests {
     fn weights_have_memory_of_their_own_where_there_is_room() {
         let memory = |runs: &[(u32, bool)]| {
             let runs: Vec<Run> = runs.iter().map(|(bytes, is)| run(*bytes, *is)).collect();
-            Memory::new(&runs).map(|found| (found.bytes, found.from, found.is_shared))
+            Memory::new(&runs, 0).map(|found| (found.bytes, found.from, found.is_shared))
         };
         assert_eq!(
             memory(&[(64, false), (32, false)]),
@@ -146,5 +157,25 @@ mod tests {
         );
         assert_eq!(memory(&[(81_920, true), (101_376, false)]), None);
         assert_eq!(memory(&[(81_920, true), (19_456, true), (16, false)]), None);
+    }
+
+    #[test]
+    fn orders_are_behind_all_else() {
+        let memory = |runs: &[Run], orders| {
+            let found = Memory::new(runs, orders);
+            found.map(|found| (found.orders, found.bytes))
+        };
+        assert_eq!(memory(&[run(0, false)], 160), Some((0, 160)));
+        assert_eq!(memory(&[run(100, false)], 160), Some((112, 272)));
+        let two = [run(81_920, true), run(19_296, false)];
+        assert_eq!(memory(&two, 160), Some((101_216, 101_376)));
+        // In the place of what stays, and then no more.
+        assert_eq!(memory(&two, 176), Some((81_920, 82_096)));
+        assert_eq!(memory(&[run(101_376, true)], 16), None);
+        let placed = Run {
+            held_at: Some(1024),
+            ..run(2060, true)
+        };
+        assert_eq!(memory(&[placed], 32), Some((2064, 2096)));
     }
 }

@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::gpu::GpuFunction;
+use cohort_abi::gpu::{GpuFunction, dynamic_shared_bytes};
 use cohort_abi::manifest::Elem;
+use cohort_codegen::gpu::binary::{self, Architecture};
+use melior::ir::Module;
 
 use super::check::Random;
 use super::gpu::gates;
@@ -84,19 +86,14 @@ impl Flush {
         vec![last, run("k", &self.rows, true)]
     }
 
-    /// As one launch of so many blocks.
-    fn at_once(
-        &self,
-        simulator: &Simulator,
-        blocks: u32,
-        order: Order,
-    ) -> Result<Vec<Bits>, String> {
+    /// What a launch of so many blocks works on.
+    fn prepare(&self, simulator: &Simulator, blocks: u32) -> Prepared {
         // Not a number, until it is written.
         let mut memory = Aligned::new(4 * LAYER * (1 + 2 * STEPS));
         memory.bytes().fill(0xFF);
-        for (place, bits) in memory.bytes().chunks_mut(4).zip(&self.rows) {
-            place.copy_from_slice(&bits.to_ne_bytes());
-        }
+        put_words(&mut memory, &self.rows);
+        let mut index = Aligned::new(4 * ROWS);
+        put_words(&mut index, &self.index);
         let start = memory.pointer() as u64;
         let layer = |number: usize| start + 4 * (number * LAYER) as u64;
         let params = self.params();
@@ -126,7 +123,7 @@ impl Flush {
             ];
             let mut launches = Vec::new();
             for (kernel, function, from, to) in calls {
-                let mut arguments = vec![ROWS as u64, from, self.index.as_ptr() as u64, 0, to];
+                let mut arguments = vec![ROWS as u64, from, index.pointer() as u64, 0, to];
                 let constants = constants.get_mut(kernel).expect("its constants");
                 arguments.extend(constants.iter_mut().map(|memory| memory.pointer() as u64));
                 arguments.push(0);
@@ -134,15 +131,106 @@ impl Flush {
             }
             schedule.step(simulator, &launches);
         }
-        simulator.run_flush(&schedule.words(blocks), blocks, order)?;
+        let flush = simulator.flush.as_ref().expect("what runs flushes");
+        let words = schedule.words(blocks, flush.argument_bytes);
+        Prepared {
+            memory,
+            index,
+            constants: constants.into_values().flatten().collect(),
+            schedule: words,
+        }
+    }
+
+    /// As one launch of so many blocks.
+    fn at_once(
+        &self,
+        simulator: &Simulator,
+        blocks: u32,
+        order: Order,
+    ) -> Result<Vec<Bits>, String> {
+        let prepared = self.prepare(simulator, blocks);
+        simulator.run_flush(&prepared.schedule, blocks, order)?;
+        prepared.results()
+    }
+
+    /// The same as a card would be told, interpreted.
+    fn in_ptx(&self, text: &str, blocks: u32) -> Result<Vec<Bits>, String> {
+        let simulator = Simulator::new(text);
+        let flush = simulator.flush.as_ref().expect("what runs flushes");
+        let mut prepared = self.prepare(&simulator, blocks);
+        let context = cohort_dialects::new_context();
+        let module = Module::parse(&context, text).expect("it parses");
+        let architecture = Architecture::parse("sm_90").expect("an architecture");
+        let ptx = binary::ptx(&context, module.as_operation(), &architecture).expect("it lowers");
+        let ptx = cohort_ptx::Module::parse(&ptx).expect("PTX");
+        let launch = cohort_ptx::Launch {
+            grid: (blocks, 1),
+            threads: flush.threads,
+            dynamic_shared_bytes: dynamic_shared_bytes(flush.shared_bytes),
+            is_together: true,
+            poison: 0xFF,
+            order: |count, is_turned| match is_turned {
+                true => (0..count).rev().collect(),
+                false => (0..count).collect(),
+            },
+            tensor_cores: cohort_ptx::TensorCores::default(),
+        };
+        let schedule = prepared.schedule.as_ptr() as u64;
+        let mut memory = cohort_ptx::Memory::new(prepared.regions());
+        ptx.run(&flush.symbol, &[schedule], &launch, &mut memory)
+            .map_err(|problem| problem.to_string())?;
+        drop(memory);
+        prepared.results()
+    }
+}
+
+/// The memory of a flush.
+struct Prepared {
+    /// The first rows, those of each step, and those that each step makes besides.
+    memory: Aligned,
+    index: Aligned,
+    constants: Vec<Aligned>,
+    schedule: Vec<u64>,
+}
+
+impl Prepared {
+    fn regions(&mut self) -> Vec<cohort_ptx::Region<'_>> {
+        let memories = [&mut self.memory, &mut self.index].into_iter();
+        let memories = memories.chain(&mut self.constants);
+        let mut all: Vec<&mut [u8]> = memories.map(Aligned::bytes).collect();
+        let words = self.schedule.len();
+        // SAFETY: the vector owns these bytes, and any of them may be in a word.
+        all.push(unsafe {
+            std::slice::from_raw_parts_mut(self.schedule.as_mut_ptr().cast(), 8 * words)
+        });
+        let region = |bytes: &'_ mut [u8]| (bytes.as_ptr() as u64, bytes.len());
+        let regions = all.into_iter().map(|bytes| {
+            let (address, writable) = region(bytes);
+            cohort_ptx::Region {
+                address,
+                bytes,
+                writable,
+            }
+        });
+        regions.collect()
+    }
+
+    /// The rows of the last step, then those that each step makes besides.
+    fn results(mut self) -> Result<Vec<Bits>, String> {
         let bits = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
-        let all: Bits = memory.bytes().chunks(4).map(bits).collect();
+        let all: Bits = self.memory.bytes().chunks(4).map(bits).collect();
         let layers: Vec<Bits> = all.chunks(LAYER).map(<[u32]>::to_vec).collect();
         let besides = &layers[1 + STEPS..1 + 2 * STEPS];
         let is_same = besides.iter().all(|rows| *rows == besides[0]);
         is_same
             .then(|| vec![layers[STEPS].clone(), besides[0].clone()])
             .ok_or_else(|| "a launch gives other bits in another step".to_owned())
+    }
+}
+
+fn put_words(memory: &mut Aligned, words: &[u32]) {
+    for (place, word) in memory.bytes().chunks_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
     }
 }
 
@@ -173,7 +261,7 @@ impl Schedule {
         self.steps.push([first, all]);
     }
 
-    fn words(&self, blocks: u32) -> Vec<u64> {
+    fn words(&self, blocks: u32, argument_bytes: u32) -> Vec<u64> {
         let begin = 4 * (4 + 2 * self.steps.len() + 4 * self.launches.len()) as u64;
         let mut launches = self.launches.clone();
         launches
@@ -182,7 +270,11 @@ impl Schedule {
         let header = [0, u64::from(blocks), self.steps.len() as u64, 0];
         let words = [header.to_vec(), self.steps.concat(), launches.concat()].concat();
         let pairs = words.chunks(2).map(|pair| pair[0] | pair[1] << 32);
-        pairs.chain(self.arguments.iter().copied()).collect()
+        let padding = vec![0; argument_bytes as usize / 8];
+        pairs
+            .chain(self.arguments.iter().copied())
+            .chain(padding)
+            .collect()
     }
 }
 
@@ -208,41 +300,81 @@ fn a_flush_at_once_gives_the_bits_of_its_launches() {
     }
 }
 
-/// Whether the simulator sees that the function which runs a flush is not what it was.
-fn is_seen(flush: &Flush, right: &[Bits], text: &str) -> bool {
-    let simulator = Simulator::new(text);
-    let mut orders = ORDERS.into_iter();
-    orders.any(|order| flush.at_once(&simulator, 3, order).as_deref() != Ok(right))
+/// The text of a function for flushes, before its name and by lines from there on.
+struct Text<'a> {
+    before: &'a str,
+    lines: Vec<&'a str>,
 }
 
+impl<'a> Text<'a> {
+    fn new(text: &'a str) -> Text<'a> {
+        let name = text.find("gpu.func @cohort_flush").expect("it is there");
+        Text {
+            before: &text[..name],
+            lines: text[name..].lines().collect(),
+        }
+    }
+
+    fn with(&self, lines: &[&str]) -> String {
+        format!("{}{}", self.before, lines.join("\n"))
+    }
+
+    fn places(&self, part: &str) -> Vec<usize> {
+        let places = (0..self.lines.len()).filter(|at| self.lines[*at].contains(part));
+        places.collect()
+    }
+
+    fn without(&self, place: usize) -> String {
+        self.with(&[&self.lines[..place], &self.lines[place + 1..]].concat())
+    }
+}
+
+/// In the interpreter, which checks addresses: what is looked up ahead may be any where a barrier is missing.
 #[test]
 fn a_missing_or_misplaced_barrier_of_a_flush_is_seen() {
     let gpu = gpu_text(&kernels()).expect("it lowers");
     let flush = Flush::new();
     let right = flush.one_by_one(&Simulator::new(&gpu));
     let persistent = flush_text(&gpu).expect("a function for flushes");
-    let (kernels, function) = persistent
-        .split_once("gpu.func @cohort_flush")
-        .expect("it is there");
-    let with = |lines: &[&str]| format!("{kernels}gpu.func @cohort_flush{}", lines.join("\n"));
-    let lines: Vec<&str> = function.lines().collect();
-    assert!(!is_seen(&flush, &right, &with(&lines)));
-    for barrier in ["call @cohort_grid_barrier(", "gpu.barrier"] {
-        let without = lines.iter().copied().filter(|line| !line.contains(barrier));
-        let without: Vec<&str> = without.collect();
-        assert_eq!(without.len() + 1, lines.len(), "one {barrier}");
-        let is_seen = is_seen(&flush, &right, &with(&without));
-        assert!(is_seen, "nothing misses {barrier}");
+    let text = Text::new(&persistent);
+    for blocks in [1, 3, 64] {
+        let found = flush.in_ptx(&persistent, blocks);
+        assert_eq!(found.as_ref(), Ok(&right), "{blocks} blocks");
+    }
+    let is_seen = |text: &str| flush.in_ptx(text, 3).as_ref() != Ok(&right);
+    // The last two: behind the first order, and behind each block's work.
+    let barriers = [
+        "call @cohort_grid_wait(",
+        "call @cohort_grid_arrive(",
+        "gpu.barrier",
+    ];
+    for (barrier, count) in barriers.into_iter().zip([1, 1, 2]) {
+        let places = text.places(barrier);
+        assert_eq!(places.len(), count, "{barrier}");
+        for place in places {
+            assert!(is_seen(&text.without(place)), "nothing misses {barrier}");
+        }
     }
     // Behind the work of every step but the first, in place of before it: the last line of the loop over
     // steps stands before the end of the function.
-    let is_barrier = |line: &&str| line.contains("call @cohort_grid_barrier(");
-    let at = lines.iter().position(is_barrier).expect("a barrier");
-    let begin = lines[..at].iter().rposition(|line| line.contains("scf.if"));
+    let lines = &text.lines;
+    let wait = text.places("call @cohort_grid_wait(")[0];
+    let begin = lines[..wait]
+        .iter()
+        .rposition(|line| line.contains("scf.if"));
     let begin = begin.expect("the barrier of all steps but the first");
-    let end = lines.iter().position(|line| line.contains("gpu.return"));
-    let end = end.expect("the end of the function") - 1;
-    let (before, condition, work) = (&lines[..begin], &lines[begin..at + 2], &lines[at + 2..end]);
-    let later = [before, work, condition, &lines[end..]].concat();
-    assert!(is_seen(&flush, &right, &with(&later)), "it may be later");
+    let end = text.places("gpu.return")[0] - 1;
+    let (condition, work) = (&lines[begin..wait + 2], &lines[wait + 2..end]);
+    let later = [&lines[..begin], work, condition, &lines[end..]].concat();
+    assert!(is_seen(&text.with(&later)), "the wait may be later");
+    // A block that arrives before its work is done.
+    let arrive = text.places("call @cohort_grid_arrive(")[0];
+    let earlier = [
+        &lines[..begin],
+        &lines[arrive..=arrive],
+        &lines[begin..arrive],
+        &lines[arrive + 1..],
+    ]
+    .concat();
+    assert!(is_seen(&text.with(&earlier)), "the arrival may be earlier");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use cohort_abi::gpu::GpuFlush;
+use cohort_abi::gpu::{ARGUMENT_BYTES, GpuFlush};
 use cohort_abi::manifest::Manifest;
 
 /// That a block is possible and that no function has two numbers. Functions that it lists and no kernel
@@ -14,11 +14,17 @@ pub fn validate(manifest: &Manifest) -> Result<(), String> {
     let GpuFlush {
         symbol,
         threads,
+        argument_bytes,
         functions,
         ..
     } = flush;
     if !(1..=1024).contains(threads) || threads % 32 != 0 {
         return Err(format!("`{symbol}` has {threads} threads a block"));
+    }
+    if *argument_bytes as usize > ARGUMENT_BYTES || argument_bytes % 8 != 0 {
+        return Err(format!(
+            "`{symbol}` reads {argument_bytes} bytes of arguments: expected a multiple of 8 up to {ARGUMENT_BYTES}"
+        ));
     }
     let mut seen = HashSet::new();
     match functions.iter().find(|function| !seen.insert(*function)) {
