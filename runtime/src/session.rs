@@ -398,8 +398,8 @@ impl Session {
         run.map(|_| trace.map_or_else(Trace::default, |tracer| tracer.finish()))
     }
 
-    /// Reads and decodes all instances, runs them once to warm up and then `repetitions` times,
-    /// and writes the results of the last time. But for their list, the statistics are those of
+    /// Reads and decodes all instances, runs them once to warm up, and once more where threads then share what is long,
+    /// and then `repetitions` times, and writes the results of the last time. But for their list, the statistics are those of
     /// the last repetition. Each begins with nothing kept, unless `is_warm`: then it begins with what
     /// those before it kept.
     pub fn benchmark(
@@ -458,7 +458,10 @@ impl Session {
         let mut list = Vec::new();
         let mut stats = self.new_stats();
         let mut times = Times::default();
-        for repetition in 0..=repetitions {
+        // What threads have for themselves has its memory when they have had it once.
+        let warm_ups = 1 + usize::from(self.lane.engine.is_none() && self.most_lanes() > 1);
+        let all = warm_ups + repetitions;
+        for pass in 0..all {
             self.clear_counts();
             self.clear_gradients();
             if !is_warm {
@@ -466,8 +469,8 @@ impl Session {
             }
             stats = self.new_stats();
             times = Times::default();
-            let mut lines = (repetition == repetitions)
-                .then(|| JsonLines::new(&manifest, &config.limits, &mut output));
+            let mut lines =
+                (pass + 1 == all).then(|| JsonLines::new(&manifest, &config.limits, &mut output));
             let mut sink = lines.as_mut().map(|lines| lines as &mut dyn Sink);
             let mut told = Told {
                 sink: &mut sink,
@@ -482,7 +485,7 @@ impl Session {
                 (Some(_), []) => {}
                 (Some(_), _) => self.run_engines(engines, &mut source, &mut told)?,
             }
-            if repetition > 0 {
+            if pass >= warm_ups {
                 list.push(Repetition {
                     record_seconds: times.record.as_secs_f64(),
                     execute_seconds: times.execute.as_secs_f64(),

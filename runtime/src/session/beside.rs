@@ -147,6 +147,8 @@ struct Computed<'a> {
     lane: usize,
     chunk: Chunk<'a>,
     result: Result<(), Error>,
+    /// When; its results are written later.
+    at: Instant,
 }
 
 impl Session {
@@ -215,7 +217,7 @@ impl Session {
         let mut rules = Rules::new(&self.program, &self.config, lanes, &self.enough);
         rules.returns = self.lane.executor.is_on_device();
         let shared: Vec<Mutex<&mut Lane>> = beside[..lanes].iter_mut().map(Mutex::new).collect();
-        let (mut times, mut longest) = (Times::default(), Duration::ZERO);
+        let (mut times, mut longest, mut ended) = (Times::default(), Duration::ZERO, begin);
         let (give_back, computed) = mpsc::channel();
         let (hands, ends): (Vec<_>, Vec<_>) = (0..lanes)
             .map(|_| {
@@ -238,6 +240,7 @@ impl Session {
                 returned: Vec::new(),
                 times: &mut times,
                 longest: &mut longest,
+                ended: &mut ended,
                 pace: Pace::new(lanes),
             };
             desk.run(queue, told)?;
@@ -254,7 +257,7 @@ impl Session {
         }
         // One that was divided is as long as its parts.
         self.took(2 * longest);
-        told.times.add(&times.within(begin.elapsed()));
+        told.times.add(&times.within(ended - begin));
         Ok(())
     }
 
@@ -308,6 +311,7 @@ fn work<'a>(
             lane: number,
             chunk,
             result,
+            at: Instant::now(),
         };
         if give_back.send(computed).is_err() {
             return;
@@ -342,6 +346,8 @@ struct Desk<'r, 'l, 'a> {
     times: &'r mut Times,
     /// Of all chunks.
     longest: &'r mut Duration,
+    /// When the last one was computed.
+    ended: &'r mut Instant,
     pace: Pace,
 }
 
@@ -414,7 +420,9 @@ impl<'a> Desk<'_, '_, 'a> {
             lane,
             mut chunk,
             result,
+            at,
         } = computed;
+        *self.ended = at.max(*self.ended);
         if let Err(error) = &result
             && self.rules.returns
             && error.is_of_batch()

@@ -73,7 +73,7 @@ pub struct Arguments {
     /// Write what was done when, launch by launch, for a viewer of traces such as ui.perfetto.dev
     #[arg(long, value_name = "FILE", conflicts_with_all = ["oracle", "verify_batch_invariance"])]
     pub profile: Option<PathBuf>,
-    /// Read all instances first, then run them once to warm up and N times
+    /// Read all instances first, then run them to warm up and N times
     #[arg(long, value_name = "N", value_parser = parse_repetitions, conflicts_with = "max_seconds")]
     pub benchmark_repetitions: Option<usize>,
     /// Let each repetition begin with what those before it kept, in place of nothing
