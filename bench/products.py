@@ -1,7 +1,7 @@
 """One product alone, `x @ w`, against the libraries that do nothing else.
 
-PyTorch computes with MKL, NumPy with OpenBLAS, both with the widest vectors there are (libraries.py); both get the same rows and the same matrix on one thread. The
-program's time is that of its kernel, whose matrix was packed when the weights were loaded, which the libraries do
+PyTorch computes with MKL, NumPy with OpenBLAS, both with the widest vectors there are (libraries.py); both get the same
+rows and the same matrix on one thread. The program's time is that of its kernel, whose matrix was packed when the weights were loaded, which the libraries do
 anew at each call. All outputs are compared first.
 """
 

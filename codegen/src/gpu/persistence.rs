@@ -110,9 +110,9 @@ pub const PASS: PassInfo = PassInfo {
 /// The function that runs a flush.
 pub const FLUSH: &str = "cohort_flush";
 
-/// The function with which a block arrives at a barrier of the grid, which begins with one of the block,
+/// Signals that a block has arrived at a grid barrier, after a barrier of the block itself.
 pub const GRID_ARRIVE: &str = "cohort_grid_arrive";
-/// and the one that waits until so many blocks have arrived at the barriers of a schedule, which ends with one.
+/// Waits until the given number of arrivals has been counted, then synchronises the block.
 pub const GRID_WAIT: &str = "cohort_grid_wait";
 
 /// The global that is the shared memory of a function.

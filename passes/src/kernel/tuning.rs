@@ -33,7 +33,7 @@ pub enum Choice {
     FusedColumns,
     /// Whether the rows of all calls are one loop: 1, or 0.
     FusedRows,
-    /// Where loops of differing length have a tail: behind a multiple of so many elements, or, with 0, nowhere.
+    /// The vector length at which loops over ragged dims are split into an unmasked main loop and a tail; 0 for masks throughout.
     Tails,
     /// The rows of a block of a row-wise kernel.
     Rows,

@@ -28,8 +28,7 @@ mod source;
 
 use std::collections::HashSet;
 
-use cohort_abi::gpu::ARGUMENT_BYTES;
-use cohort_abi::gpu::{CallTiles, GpuFunction, Precision, TiledDim};
+use cohort_abi::gpu::{ARGUMENT_BYTES, CallTiles, GpuFunction, Precision, TiledDim};
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{Builder, Val};
 use cohort_passes::kernel::affine::{Affine, Var};

@@ -46,12 +46,13 @@ enum Order {
 /// Bytes of an order before its arguments.
 const ORDER_BYTES: i64 = 32;
 
-/// Bytes of two orders, for functions that take at most so many arguments: the next one is written while one is computed.
+/// Bytes of the double buffer of orders, for functions of at most `arguments` arguments: one is executed while the next
+/// is written.
 pub fn order_bytes(arguments: usize) -> i64 {
     2 * (ORDER_BYTES + argument_bytes(arguments))
 }
 
-/// Those of the arguments of each, a multiple of 16.
+/// Bytes of an order's arguments, a multiple of 16.
 pub fn argument_bytes(arguments: usize) -> i64 {
     8 * arguments.next_multiple_of(2) as i64
 }
@@ -215,7 +216,7 @@ impl<'c> Writer<'_, 'c> {
         ORDER_BYTES + self.argument_bytes
     }
 
-    /// An address in the order that begins at so many bytes.
+    /// The address of a byte within an order; `order` is the order's offset in the double buffer.
     fn at(&self, e: &Emitter<'c>, order: Val<'c>, bytes: i64) -> Val<'c> {
         let s = memory(e, true);
         s.offset_by(s.offset(self.shared, order), self.memory.orders + bytes)
@@ -225,7 +226,7 @@ impl<'c> Writer<'_, 'c> {
         memory(e, true).load_u32(self.at(e, order, word as i64 * WORD))
     }
 
-    /// Writes words of the order that begins at so many bytes. Every thread does: a branch for one of them would take as long.
+    /// Writes words of an order. All threads store the same values, so there is no divergent branch.
     fn say(&self, e: &Emitter<'c>, order: Val<'c>, words: &[(Order, Val<'c>)]) {
         for (word, value) in words {
             let value = e.b.trunci(*value, e.i32);
@@ -268,7 +269,7 @@ impl<'c> Writer<'_, 'c> {
             memory(e, true).store_elem(value, to, Elem::I32, Width::Scalar, None);
             vec![]
         });
-        // Words, of which the card divides faster than of twice as many bits.
+        // A division of 32 bits takes fewer instructions than one of 64.
         let [place, columns] = [e.sub(at, begin), columns].map(|wide| e.b.trunci(wide, e.i32));
         let x = e.b.extui(e.b.remui(place, columns), e.i64);
         let y = e.b.extui(e.b.divui(place, columns), e.i64);

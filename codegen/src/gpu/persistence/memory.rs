@@ -29,7 +29,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Of functions in order, and of orders of so many bytes; nothing where there is no room for weights that stay.
+    /// Lays out the shared memory of the functions and `orders` bytes of orders; `None` if weights that stay do not fit.
     pub fn new(functions: &[Run], orders: i64) -> Option<Memory> {
         let most = MOST_SHARED - orders;
         let bytes = |run: &Run| i64::from(run.function.shared_bytes);

@@ -86,7 +86,7 @@ impl Flush {
         vec![last, run("k", &self.rows, true)]
     }
 
-    /// What a launch of so many blocks works on.
+    /// Memory and schedule of a flush that runs as one launch of `blocks` blocks.
     fn prepare(&self, simulator: &Simulator, blocks: u32) -> Prepared {
         // Not a number, until it is written.
         let mut memory = Aligned::new(4 * LAYER * (1 + 2 * STEPS));
@@ -141,7 +141,7 @@ impl Flush {
         }
     }
 
-    /// As one launch of so many blocks.
+    /// Runs the flush as one launch of `blocks` blocks.
     fn at_once(
         &self,
         simulator: &Simulator,
@@ -153,7 +153,7 @@ impl Flush {
         prepared.results()
     }
 
-    /// The same as a card would be told, interpreted.
+    /// The same in PTX, interpreted.
     fn in_ptx(&self, text: &str, blocks: u32) -> Result<Vec<Bits>, String> {
         let simulator = Simulator::new(text);
         let flush = simulator.flush.as_ref().expect("what runs flushes");
