@@ -39,6 +39,8 @@ FACTS = {
     "block_barrier": (30, "cycles", "a barrier of a block", "assumed"),
     "once_cycles": (2, "cycles", "an instruction in no loop, of a warp alone", "assumed"),
     "grid_barrier": (1.5e-6, "s", "a barrier of the whole grid", "assumed"),
+    "cluster_barrier": (4e-7, "s", "a barrier of a cluster, with what it orders", "assumed"),
+    "clusters": (8, "", "clusters of 16 blocks at once", "assumed: one for each of its parts of 16 or 18 processors"),
     "first_launch": (3e-6, "s", "the first launch of a flush", "assumed"),
     "next_launch": (1.5e-6, "s", "from the end of a launch to the beginning of the next", "assumed"),
     "copy": (2e-6, "s", "a copy to the card, however small", "assumed"),
@@ -102,20 +104,20 @@ def work_of_tiles(launch, size, rows, code):
     return Work(blocks, rounds, passes, steps, copied / steps, stored, size.stages - 1, size.warps)
 
 
-def work_of_resident(launch, rows, code):
-    """Of `ragged.tiles` whose weights stay in shared memory."""
-    size, gates = launch.resident, launch.sums[0][1]
+def work_of_resident(launch, size, rows, code):
+    """Of `ragged.tiles` whose weights stay in shared memory, in blocks of a size."""
+    gates = launch.sums[0][1]
     blocks = math.ceil(rows / size.rows) * (launch.columns // size.columns)
     steps = sum(terms for terms, _ in launch.sums) / size.terms
     # Lanes load four terms of a row or a column at once.
-    passes = size.terms / 4 * (max(1, size.rows_of_warp / 8) + gates * max(1, size.columns / 8))
+    passes = size.terms / 4 * (max(1, size.rows_of_warp / 8) + gates * max(1, size.columns_of_warp / 8))
     return Work(blocks, steps, passes, steps, 4 * size.rows * size.terms, 1, size.stages - 1)
 
 
-def panels_seconds(card, launch, work, slots):
+def panels_seconds(card, launch, size, work, slots):
     """What it takes once a flush until all blocks have their weights."""
     beside = min(math.ceil(work.blocks / card.processors), slots)
-    words = launch.resident.columns * launch.terms
+    words = size.columns * launch.terms
     rate = min(card.processor_rate, card.l2_rate / min(card.processors, work.blocks) / card.clock)
     cycles = max(4 * words / rate, PANEL_INSTRUCTIONS * words / THREADS)
     return (card.l2_latency + beside * cycles) / card.clock

@@ -12,8 +12,10 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "test" / "sass"))
 from lint import count, kernels, loops_of, product_loop  # noqa: E402
 
-# The function that runs a flush.
+# The function that runs a flush, and the one in whose place it is where a card has clusters, of so many blocks.
 FLUSH = "cohort_flush"
+CLUSTERS = "cohort_flush_clusters"
+CLUSTER_BLOCKS = 16
 WARPS = 4
 THREADS = 32 * WARPS
 # Bytes of an element, and of a weight that was rounded when it was loaded.
@@ -53,12 +55,16 @@ class Resident:
     held_at: int = 0  # Bytes of shared memory before the weights.
 
     @property
+    def columns_of_warp(self):
+        return min(self.columns, 8)
+
+    @property
     def rows_of_warp(self):
-        return 32 // self.columns
+        return 32 // self.columns_of_warp
 
     @property
     def rows(self):
-        return WARPS * self.rows_of_warp
+        return THREADS // self.columns
 
 
 @dataclass
@@ -80,7 +86,8 @@ class Launch:
     keys: int = 0
     row_bytes: int = 0  # What a row has in the device's memory.
     weight: int = BYTES["f32"]  # Bytes of a weight.
-    resident: Resident = None  # Of tiles: instead of the small size, in a flush that is one launch.
+    resident: Resident = None  # Of tiles: instead of the small size, in a flush that is one launch,
+    clustered: Resident = None  # and in one whose blocks form clusters.
 
     @property
     def terms(self):
@@ -169,8 +176,9 @@ def read_launch(name, kind, head, body, memory):
         for terms, gates in re.findall(r"ragged\.products .* k (\d+) columns \d+ gates \[([\d, ]+)\]", "\n".join(body))
     ]
     weight = ROUNDED[rounded if "weights" in head else ""]
-    resident = Resident(*numbers(found[1])) if (found := re.search(r" resident \[([\d, ]+)\]", head)) else None
-    about = {"row_bytes": row_bytes, "weight": weight, "resident": resident}
+    held = {name: re.search(rf" {name} \[([\d, ]+)\]", head) for name in ("resident", "clustered")}
+    held = {name: Resident(*numbers(found[1])) if found else None for name, found in held.items()}
+    about = {"row_bytes": row_bytes, "weight": weight, **held}
     return Launch(name, kind, False, sizes, starts, columns, sums, **about)
 
 
@@ -221,10 +229,10 @@ def read_code(kernel, registers, shared):
     return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored)
 
 
-def read_resident(kernel, launch, registers, shared):
+def read_resident(kernel, size, launch, registers, shared):
     """A function whose weights stay: a step is a round. What loads the weights, in loops before the first step, is no part of
     what runs once: that is once a flush."""
-    adds = launch.resident.terms * launch.sums[0][1]
+    adds = size.terms * launch.sums[0][1]
     loops = [(start, end, kernel.lines[start : end + 1]) for start, end in loops_of(kernel)]
     steps = [loop for loop in loops if any(line.name == "BAR" for line in loop[2])]
     own = next((lines for _, _, lines in steps if count(lines)[0] == adds), None)
@@ -261,7 +269,8 @@ def read_codes(disassembly, log, launches=(), shared=None):
         code.shared = max(code.shared, (shared or {}).get(name, 0))
     by_name = {kernel.name: kernel for kernel in found}
     for launch in launches:
-        name = f"{launch.name}_resident"
-        if launch.resident and name in by_name:
-            codes[name] = read_resident(by_name[name], launch, *uses[name])
+        for size, end in ((launch.resident, "_resident"), (launch.clustered, "_clustered")):
+            name = launch.name + end
+            if size and name in by_name:
+                codes[name] = read_resident(by_name[name], size, launch, *uses[name])
     return codes

@@ -3,9 +3,10 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import gpu_card
-from gpu_plan import FLUSH
+from gpu_plan import CLUSTER_BLOCKS, CLUSTERS, FLUSH
 
 # Blocks of a step on average up to which a flush is one launch, as runtime/src/device/schedule.rs has it.
 MOST_BLOCKS_A_STEP = 1024
@@ -24,6 +25,7 @@ class Counts:
     flops: dict  # Of each kernel, at the size that was counted.
     launches: dict = field(default_factory=dict)  # Of each kernel: how often with so many rows and calls.
     guesses: int = 0  # Decisions that instances did not wait for.
+    clusters: dict = None  # What flushes were where blocks form clusters, as `--stats` has it.
 
     def rows(self, name):
         """Rows of all launches of a kernel."""
@@ -42,6 +44,7 @@ def read_counts(stats, profile):
         device["copies"]["bytes_to_device"],
         {kernel["name"]: kernel["flops"] for kernel in stats["kernels"]},
         guesses=stats.get("speculation", {}).get("guesses", 0),
+        clusters=device.get("clusters"),
     )
     for event in profile["traceEvents"]:
         if event.get("cat") == "launch":
@@ -51,9 +54,14 @@ def read_counts(stats, profile):
     return found
 
 
-def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None):
+def held_by(launch, held):
+    """The size of a launch's blocks that keep their weights, and their code: in clusters, or not."""
+    return (launch.clustered, "_clustered") if held == CLUSTERS else (launch.resident, "_resident")
+
+
+def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None, held=FLUSH):
     """Blocks of a launch and its seconds by reason. With `slots`, as many blocks as these fit on a processor, and it is
-    part of a flush that is one launch; without, as many as its own registers and shared memory let."""
+    part of a flush that is one launch of the function `held`; without, as many as its own registers and shared memory let."""
     again = gpu_card.LOOKED_UP_AGAIN if slots else 0
     if launch.kind == "blocks":
         code = codes[launch.name]
@@ -62,9 +70,10 @@ def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None):
         return blocks, gpu_card.with_memory(card, launch, rows, spent)
     if launch.kind == "tiles":
         end, size = gpu_card.tile_of(launch, rows)
-        if slots and launch.resident and end == "_small":
-            code = codes[launch.name + "_resident"]
-            work = gpu_card.work_of_resident(launch, rows, code)
+        resident, of_resident = held_by(launch, held)
+        if slots and resident and end == "_small":
+            code = codes[launch.name + of_resident]
+            work = gpu_card.work_of_resident(launch, resident, rows, code)
         else:
             code = codes[launch.name + end]
             work = gpu_card.work_of_tiles(launch, size, rows, code)
@@ -92,6 +101,7 @@ def mean_keys(kernel, rows, flops):
 def predict(card, case, kernels, codes, counts):
     """What `--stats` should say on the card, what no order of the same work can beat, and what takes the time."""
     grown = case.size / case.counted
+    has_clusters = CLUSTERS in codes and counts.clusters
     slots = gpu_card.together(card, codes[FLUSH]) if FLUSH in codes else None
     blocks, launches, moved, of_kernels = 0, 0, 0, []
     # The seconds by reason where each launch is one, and where a flush is one.
@@ -108,19 +118,24 @@ def predict(card, case, kernels, codes, counts):
                 add(plain, spent, times)
                 add(whole, of_launch(*about, slots)[1], times)
         if slots:
-            add(whole, panels(card, kernel, codes, counted, slots), counts.flushes)
+            rows_of_each = [rows for rows, _ in counted]
+            add(whole, panels(card, kernel, codes, rows_of_each, slots), counts.flushes)
         of_it = calls * len(kernel.launches)
         seconds = plain.total() - before + of_it * card.next_launch
         of_kernels.append({"name": name, "launches": calls, "rows": rows, "seconds": seconds, "flops": flops})
         launches += of_it
         weights = sum(launch.weight_bytes for launch in kernel.launches)
         moved += rows * kernel.row_bytes + counts.flushes * weights
+    if has_clusters:
+        whole = in_clusters(card, case, kernels, codes, counts.clusters)
     whole["first launches"] = gpu_card.LOOKED_UP * card.l2_latency / card.clock * counts.flushes
     is_whole = slots and blocks <= MOST_BLOCKS_A_STEP * counts.steps and launches > counts.flushes
     wider = counts.rows(case.inputs) * (case.size - case.counted)
     waits = counts.steps - counts.flushes
-    for spent, wait in ((plain, card.next_launch), (whole, card.grid_barrier)):
-        spent["waits between steps"] = wait * waits
+    plain["waits between steps"] = card.next_launch * waits
+    if not has_clusters:
+        whole["waits between steps"] = card.grid_barrier * waits
+    for spent in (plain, whole):
         spent["first launches"] += card.first_launch * counts.flushes
         spent["copies to the card"] = counts.copies * card.copy + (counts.copied + 4 * wider) / card.copy_rate
     reasons = whole if is_whole else plain
@@ -144,15 +159,44 @@ def predict(card, case, kernels, codes, counts):
     }
 
 
-def panels(card, kernel, codes, counted, slots):
-    """The seconds for weights that stay, by reason, of a flush."""
+def in_clusters(card, case, kernels, codes, clusters):
+    """The seconds by reason of flushes that can be divided between clusters, as `--stats` counted them: of those that are not, of
+    what all clusters compute together, and of the part that takes longest, whose cluster has its share of the second cache."""
+    shared = {name: getattr(card, name) / card.clusters for name in ("l2_rate", "memory_rate", "l2_bytes")}
+    one = SimpleNamespace(**vars(card) | shared | {"processors": CLUSTER_BLOCKS})
+    together = SimpleNamespace(**vars(card) | {"processors": card.clusters * CLUSTER_BLOCKS})
+    divided = clusters["divided"]
+    undivided = clusters["flushes"] - divided
+    spent = Counter()
+    for part, processors, held, flushes in (
+        ("undivided", card, FLUSH, undivided),
+        ("shared", together, CLUSTERS, divided),
+        ("longest", one, CLUSTERS, divided),
+    ):
+        slots, of_kernels = gpu_card.together(card, codes[held]), {}
+        for each in clusters[part]["launches"]:
+            name, rows = each["kernel"], each["rows"]
+            of_kernels.setdefault(name, []).append(rows)
+            for launch in kernels[name].launches:
+                about = (processors, launch, codes, case.precision, rows, rows, 0, slots, held)
+                add(spent, of_launch(*about)[1], each["times"])
+        for name, rows in of_kernels.items():
+            add(spent, panels(processors, kernels[name], codes, rows, slots, held), flushes)
+    waits = card.grid_barrier * (clusters["undivided"]["steps"] - undivided + clusters["shared"]["steps"])
+    spent["waits between steps"] = waits + card.cluster_barrier * (clusters["longest"]["steps"] - divided)
+    return spent
+
+
+def panels(card, kernel, codes, counted, slots, held=FLUSH):
+    """The seconds for weights that stay, by reason, of a flush whose launches have at most so many rows."""
     spent = Counter()
     for launch in kernel.launches:
-        if launch.resident:
-            rows = [rows for rows, _ in counted if rows < launch.starts.get("_large", math.inf)]
+        size, end = held_by(launch, held)
+        if size:
+            rows = [rows for rows in counted if rows < launch.starts.get("_large", math.inf)]
             if rows:
-                work = gpu_card.work_of_resident(launch, max(rows), codes[launch.name + "_resident"])
-                spent["weights that stay"] += gpu_card.panels_seconds(card, launch, work, slots)
+                work = gpu_card.work_of_resident(launch, size, max(rows), codes[launch.name + end])
+                spent["weights that stay"] += gpu_card.panels_seconds(card, launch, size, work, slots)
     return spent
 
 

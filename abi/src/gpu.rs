@@ -54,7 +54,7 @@
 
 pub mod flush;
 
-pub use flush::GpuFlush;
+pub use flush::{GpuClusters, GpuFlush};
 
 use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
@@ -166,6 +166,10 @@ pub const ARGUMENT_BYTES: usize = 4096;
 /// have no more.
 pub const MOST_SHARED_BYTES: u32 = 99 << 10;
 
+/// Shared memory of a block on every GPU that has clusters, in bytes, but for those of compute capability 12, on which programs
+/// run without.
+pub const MOST_CLUSTER_SHARED_BYTES: u32 = 227 << 10;
+
 /// What of a block's shared memory its launch gives.
 pub fn dynamic_shared_bytes(shared_bytes: u32) -> u32 {
     match shared_bytes > STATIC_SHARED_BYTES {
@@ -184,6 +188,9 @@ pub struct GpuLaunch {
     /// along the first dim and the rows along the second ([`GpuFunction::resident_grid`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident: Option<GpuFunction>,
+    /// The same in a flush whose blocks form clusters, where [`GpuClusters::functions`] has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clustered: Option<GpuFunction>,
     /// Whether it needs nothing of the launch before it, nor of those which that one is beside: all of them are a
     /// *wave*. A kernel's first launch is beside nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -191,6 +198,12 @@ pub struct GpuLaunch {
 }
 
 impl GpuLaunch {
+    /// All functions: those that are launched, and those that only flushes run.
+    pub fn all_functions(&self) -> impl Iterator<Item = &GpuFunction> {
+        let launched = self.functions.iter();
+        launched.chain(&self.resident).chain(&self.clustered)
+    }
+
     /// The function for so many rows.
     pub fn function(&self, rows: u64) -> Option<&GpuFunction> {
         let fits = |function: &&GpuFunction| function.from_rows <= rows;
@@ -215,7 +228,7 @@ pub struct GpuFunction {
     pub tile_rows: u64,
     /// Blocks along the second dim of the grid.
     pub column_blocks: u32,
-    /// Shared memory of a block, at most [`MOST_SHARED_BYTES`].
+    /// Shared memory of a block, at most [`MOST_SHARED_BYTES`]; [`MOST_CLUSTER_SHARED_BYTES`] in a cluster.
     pub shared_bytes: u32,
     /// What the blocks of a call are, where the unit is the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,6 +306,10 @@ pub const BARRIER: &str = "cohort_sim_barrier";
 /// other; only [`GpuFlush::symbol`] does.
 pub const GRID_BARRIER: &str = "cohort_sim_grid_barrier";
 
+/// The symbol that a [`SimFn`] calls with its `context` where all threads of a cluster's blocks wait for each other; only
+/// [`GpuClusters::symbol`] does.
+pub const CLUSTER_BARRIER: &str = "cohort_sim_cluster_barrier";
+
 /// `fn(context, to: *mut u8, from: *const u8, bytes: i64, copied: i64)`, called to begin a copy to
 /// shared memory: of `bytes` bytes, all but the first `copied` are zeros. They are there when the thread
 /// has waited for the group of the copy, and nothing may be read there before.
@@ -365,6 +382,7 @@ mod tests {
         let launch = GpuLaunch {
             functions: vec![function(0, 8), function(100, 32)],
             resident: None,
+            clustered: None,
             beside: false,
         };
         let symbol = |rows| launch.function(rows).map(|f| f.symbol.clone());

@@ -2,6 +2,7 @@
 
 pub mod binary;
 pub mod expand_flush;
+pub mod form_clusters;
 pub mod hold_weights;
 pub mod lower_gpu_to_host;
 pub mod lower_kernels_to_gpu;

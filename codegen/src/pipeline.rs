@@ -44,8 +44,8 @@ use melior::{
 
 use crate::cpu::{keep_weights_bf16, lower_kernels, plan_kernels, round_separately, unify_kernels};
 use crate::gpu::{
-    binary, expand_flush, hold_weights, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
-    plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
+    binary, expand_flush, form_clusters, hold_weights, lower_gpu_to_host, lower_kernels_to_gpu,
+    persistence, plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
 };
 use crate::lower_control;
 
@@ -88,6 +88,7 @@ pub const PASSES: &[PassInfo] = &[
     round_products_bf16::PASS,
     plan_kernels_for_gpu::PASS,
     hold_weights::PASS,
+    form_clusters::PASS,
     plan_kernels::PASS,
     keep_weights_bf16::PASS,
     online_folds::PASS,
@@ -292,6 +293,10 @@ const TO_LOOPS: &[Step] = &[
     Step::Optional(
         hold_weights::PASS,
         "a GPU reads the weights of a recursion anew for every few rows of each level",
+    ),
+    Step::Optional(
+        form_clusters::PASS,
+        "all blocks of a GPU wait for each other behind each level of a recursion",
     ),
     Step::Ours(plan_kernels::PASS),
     Step::Keeping(WeightFormat::Bf16, keep_weights_bf16::PASS),

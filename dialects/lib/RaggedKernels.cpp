@@ -1142,26 +1142,47 @@ static LogicalResult verifySize(TilesOp tiles, StringRef name, ArrayRef<int64_t>
   return success();
 }
 
-/// Whether a tile can have its weights in shared memory for a whole flush.
-static LogicalResult verifyResident(TilesOp tiles) {
-  std::optional<ArrayRef<int64_t>> resident = tiles.getResident();
-  if (!resident)
-    return success();
+/// Whether a tile can have its weights in shared memory for a whole flush, in blocks of this size.
+static LogicalResult verifyHeld(TilesOp tiles, StringRef name, ArrayRef<int64_t> size) {
   auto among = [](int64_t value, ArrayRef<int64_t> values) { return llvm::is_contained(values, value); };
-  ArrayRef<int64_t> size = *resident;
   bool isPlaced = size.size() == 4;
-  if ((size.size() != 3 && !isPlaced) || (isPlaced && (size[3] <= 0 || size[3] % 16 != 0)) || !among(size[0], {4, 8, 16, 32}) || !among(size[1], {16, 32, 64}) || !among(size[2], {2, 3, 4}) ||
+  if ((size.size() != 3 && !isPlaced) || (isPlaced && (size[3] <= 0 || size[3] % 16 != 0)) ||
+      !among(size[0], {4, 8, 16, 32}) || !among(size[1], {16, 32, 64}) || !among(size[2], {2, 3, 4}) ||
       tiles.getRounded() || tiles.getOver().size() != 1 || columnsOf(tiles) % size[0] != 0)
-    return tiles.emitOpError() << "ragged_tiles_c7: expected `resident` to be columns of a block, terms in shared memory and "
+    return tiles.emitOpError() << "ragged_tiles_c7: expected `" << name
+                               << "` to be columns of a block, terms in shared memory and "
                                << "how many times, of a tile of f32 with one loop, and perhaps a multiple of 16 bytes, but got "
                                << size;
   for (auto products : tiles.getBody().front().getOps<ProductsOp>()) {
     int64_t k = static_cast<int64_t>(products.getK());
     if (k % size[1] != 0 || k % tiles.getSmall()[2] != 0 || products.getCopies()[0] != 4 ||
         !products.getRight().getDefiningOp<ParamOp>())
-      return products.emitOpError() << "ragged_tiles_c7: expected `resident` sums to be of parameters and of rows that "
+      return products.emitOpError() << "ragged_tiles_c7: expected `" << name
+                                    << "` sums to be of parameters and of rows that "
                                        "are copied by 4, of a multiple of the terms";
   }
+  return success();
+}
+
+/// Blocks of a cluster.
+static constexpr int64_t clusterBlocks = 16;
+
+/// The same of both sizes that a tile may have for flushes.
+static LogicalResult verifyResident(TilesOp tiles) {
+  if (std::optional<ArrayRef<int64_t>> resident = tiles.getResident())
+    if (failed(verifyHeld(tiles, "resident", *resident)))
+      return failure();
+  std::optional<ArrayRef<int64_t>> clustered = tiles.getClustered();
+  if (!clustered)
+    return success();
+  if (!tiles.getResident())
+    return tiles.emitOpError() << "ragged_tiles_c7: expected a tile that is `clustered` to be `resident`, too";
+  if (failed(verifyHeld(tiles, "clustered", *clustered)))
+    return failure();
+  int64_t parts = columnsOf(tiles) / (*clustered)[0];
+  if (parts > clusterBlocks)
+    return tiles.emitOpError() << "ragged_tiles_c7: expected `clustered` columns of which 16 blocks have all, but got "
+                               << parts << " parts of them";
   return success();
 }
 

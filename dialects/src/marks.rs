@@ -108,6 +108,9 @@ pub const HELD_AT: Key<'static> = Key::new("cfb.held_at");
 /// Of a function that runs one block: where its shared memory begins in that of the flush, in bytes.
 pub const SHARED_FROM: Key<'static> = Key::new("cfb.shared_from");
 
+/// Of a function that runs one block in a cluster: its shared memory is in that of the flush for clusters.
+pub const IN_CLUSTER: Key<'static> = Key::new("cfb.in_cluster");
+
 /// The attribute of a module that holds a tuning.
 pub const TUNING: Key<'static> = Key::new("cfb.tuning");
 

@@ -215,6 +215,8 @@ kinds! {
     MemrefDim: ods::memref::DimOperation,
     MlProgramGlobal: ml_program::GlobalOperation,
     MlProgramGlobalLoadConst: ml_program::GlobalLoadConstOperation,
+    NvvmClusterArrive: nvvm::ClusterArriveOperation,
+    NvvmClusterWait: nvvm::ClusterWaitOperation,
     NvvmConvertF32x2ToBf16x2: nvvm::ConvertF32x2ToBF16x2Operation,
     NvvmConvertFloatToTf32: nvvm::ConvertFloatToTF32Operation,
     NvvmCpAsyncCommitGroup: nvvm::CpAsyncCommitGroupOperation,

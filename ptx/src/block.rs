@@ -7,7 +7,7 @@
 use crate::instruction::{Function, Instruction, SPECIAL};
 use crate::memory::Memory;
 use crate::mma::{Lane, WARP, multiply};
-use crate::thread::{Around, Stop, Thread};
+use crate::thread::{Around, Arrival, Stop, Thread};
 use crate::view::View;
 use crate::{Error, Launch};
 
@@ -146,6 +146,10 @@ impl Run<'_> {
             if is_over {
                 return Ok(());
             }
+            let of_cluster = self.launch.blocks_of_cluster.max(1) as usize;
+            for cluster in blocks.chunks_mut(of_cluster) {
+                has_moved |= self.meet(cluster)?;
+            }
             if !has_moved && memory.writes == before {
                 return Err(self.endless(blocks));
             }
@@ -153,11 +157,46 @@ impl Run<'_> {
         }
     }
 
+    /// Lets a cluster's threads go on that wait for each other, once all of them have arrived; whether they do.
+    fn meet(&self, blocks: &mut [Block]) -> Result<bool, Error> {
+        let all = || blocks.iter().flat_map(|block| &block.threads);
+        let waits = |thread: &&Thread| match thread.stop {
+            Stop::Cluster(pc) => Some(pc),
+            _ => None,
+        };
+        let Some(pc) = all().find_map(|thread| waits(&thread)) else {
+            return Ok(false);
+        };
+        let ended = all().filter(|thread| thread.stop == Stop::Ended).count();
+        if ended > 0 {
+            let count = all().count();
+            let message =
+                format!("waits for its cluster, of whose {count} threads {ended} have ended");
+            return Err(Error::new(self.function.line_of(pc), message));
+        }
+        if !all().all(|thread| thread.arrival == Arrival::Arrived) {
+            return Ok(false);
+        }
+        for block in blocks {
+            if let Some(view) = &mut block.view {
+                view.forget();
+            }
+            for thread in &mut block.threads {
+                thread.arrival = Arrival::Complete;
+                if let Stop::Cluster(_) = thread.stop {
+                    thread.stop = Stop::Ready;
+                    thread.arrival = Arrival::None;
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Of blocks that look again and again at what nobody will change.
     fn endless(&self, blocks: &[Block]) -> Error {
         let looking = blocks.iter().find_map(|block| {
             let looks = |thread: &Thread| match thread.stop {
-                Stop::Looked(pc) => Some(pc),
+                Stop::Looked(pc) | Stop::Cluster(pc) => Some(pc),
                 _ => None,
             };
             let mut threads = block.threads.iter().enumerate();

@@ -192,6 +192,22 @@ impl<'a> Names<'a> {
             (_, "bar.sync" | "barrier.sync" | "barrier.sync.aligned", [Operand::Number(0)]) => {
                 Instruction::Barrier
             }
+            (
+                _,
+                "barrier.cluster.arrive"
+                | "barrier.cluster.arrive.aligned"
+                | "barrier.cluster.arrive.release"
+                | "barrier.cluster.arrive.release.aligned",
+                [],
+            ) => Instruction::ClusterArrive,
+            (
+                _,
+                "barrier.cluster.wait"
+                | "barrier.cluster.wait.aligned"
+                | "barrier.cluster.wait.acquire"
+                | "barrier.cluster.wait.acquire.aligned",
+                [],
+            ) => Instruction::ClusterWait,
             (_, "fence.acq_rel.gpu" | "fence.sc.gpu" | "membar.gl", []) => Instruction::Fence,
             (_, "brx.idx", [index, Operand::Name(targets)]) => {
                 let labels = self.targets.get(targets).copied();

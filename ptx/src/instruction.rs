@@ -129,6 +129,9 @@ pub enum Instruction {
     /// Branches to the label of this number.
     BranchIndexed(Slot, Box<[u32]>),
     Barrier,
+    /// The halves of a cluster's barrier, of which one orders what the thread wrote, and the other what it reads.
+    ClusterArrive,
+    ClusterWait,
     Fence,
     Multiply(Box<Product>),
     Return,

@@ -8,7 +8,7 @@
 //!                                              blocks ► warps ► threads ◄──────────┘
 //! ```
 //!
-//! Each thread runs by itself from one point where it must wait to the next: a barrier of its block, a
+//! Each thread runs by itself from one point where it must wait to the next: a barrier of its block or its cluster, a
 //! product of its warp, or the look at a word that another block will change. Threads do not run in the
 //! order of their numbers ([`Launch::order`]), memory that nobody wrote holds a byte that the caller chooses,
 //! copies to shared memory arrive as late as they may, blocks that are together see of each other what fences promise and
@@ -56,6 +56,8 @@ pub struct Launch {
     pub dynamic_shared_bytes: u32,
     /// All blocks are on the device together and may wait for each other.
     pub is_together: bool,
+    /// Of so many neighbouring blocks, those of a cluster, the barriers of a cluster are.
+    pub blocks_of_cluster: u32,
     /// What shared memory and registers hold before they are written.
     pub poison: u8,
     /// In which order a number of threads, warps or blocks run; whether it is the turn of another one.

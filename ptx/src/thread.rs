@@ -17,6 +17,8 @@ pub enum Stop {
     Barrier,
     /// For all threads of its warp, at the product of this instruction.
     Multiply(usize),
+    /// For all threads of its cluster's blocks, at the instruction of this number.
+    Cluster(usize),
     /// It looked at what other blocks write, and may have to look again.
     Looked(usize),
     Ended,
@@ -28,6 +30,20 @@ pub struct Thread {
     pub pc: usize,
     pub stop: Stop,
     pub copies: Copies,
+    /// At the barrier of its cluster.
+    pub arrival: Arrival,
+}
+
+/// How far a thread is with the barrier of its cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrival {
+    /// It has not arrived.
+    #[default]
+    None,
+    /// It has, and others have not.
+    Arrived,
+    /// All have, so that it need not wait.
+    Complete,
 }
 
 /// What a thread works on.
@@ -225,6 +241,7 @@ impl Thread {
             pc: 0,
             stop: Stop::Ready,
             copies: Copies::default(),
+            arrival: Arrival::None,
         }
     }
 
@@ -336,6 +353,25 @@ impl Thread {
                     }
                 }
                 Instruction::Barrier => break Stop::Barrier,
+                Instruction::ClusterArrive => {
+                    let before = std::mem::replace(&mut self.arrival, Arrival::Arrived);
+                    if before != Arrival::None {
+                        let message = "arrives at its cluster's barrier twice".to_owned();
+                        return Err(around.wrong(pc, message));
+                    }
+                    if let Some(view) = &mut around.view {
+                        view.publish(around.memory);
+                    }
+                }
+                Instruction::ClusterWait => match self.arrival {
+                    Arrival::None => {
+                        let message =
+                            "waits at its cluster's barrier, at which it did not arrive".to_owned();
+                        return Err(around.wrong(pc, message));
+                    }
+                    Arrival::Arrived => break Stop::Cluster(pc),
+                    Arrival::Complete => self.arrival = Arrival::None,
+                },
                 Instruction::Multiply(_) => break Stop::Multiply(pc),
                 Instruction::Return => break Stop::Ended,
             }

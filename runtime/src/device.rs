@@ -25,7 +25,7 @@ pub mod sim;
 use std::fmt;
 use std::ops::Range;
 
-use cohort_abi::gpu::{GpuFlush, GpuFunction};
+use cohort_abi::gpu::{GpuClusters, GpuFlush, GpuFunction};
 
 pub use cohort_ptx::TensorCores;
 pub use cuda::Cuda;
@@ -103,6 +103,24 @@ pub fn open(
             Some(Box::new(sim.timed(options.times)))
         }
     })
+}
+
+/// Clusters of blocks that a device has together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clusters {
+    /// How many.
+    pub count: u32,
+    /// Into how many parts instances are divided for them: a cluster that has several computes one after another.
+    pub parts: u32,
+}
+
+/// What is launched for a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushGrid {
+    /// So many blocks of the function without clusters.
+    Blocks(u32),
+    /// So many clusters.
+    Clusters(u32),
 }
 
 /// What a device did and how long it took, by its own clock.
@@ -193,8 +211,15 @@ pub trait Device {
     /// says; none where launches have to be one by one.
     fn prepare_flush(&mut self, flush: &GpuFlush) -> Result<Option<u32>, Problem>;
 
-    /// Queues all launches of a flush as one, of so many blocks, no more than
-    /// [`Device::prepare_flush`] said. What is in a call's scratch nobody needs any more.
+    /// The same of the function whose blocks form clusters; nothing where the device has no clusters, or no such function.
+    fn prepare_clusters(
+        &mut self,
+        clusters: &GpuClusters,
+        threads: u32,
+    ) -> Result<Option<Clusters>, Problem>;
+
+    /// Queues all launches of a flush as one, no larger than [`Device::prepare_flush`] or [`Device::prepare_clusters`] said.
+    /// What is in the calls' scratch nobody needs any more.
     ///
     /// # Safety
     ///
@@ -202,8 +227,9 @@ pub trait Device {
     unsafe fn run_flush(
         &mut self,
         schedule: u64,
-        blocks: u32,
+        grid: FlushGrid,
         queue: &Queue,
+        scratch: Piece,
     ) -> Result<(), Problem>;
 
     /// Waits for all that is queued.

@@ -16,6 +16,7 @@
 mod bucket_rows;
 mod cached;
 mod counts;
+mod division;
 mod indices;
 mod kernel;
 mod launch;
@@ -38,6 +39,7 @@ use std::time::Instant;
 use cohort_abi::Handle;
 use cohort_abi::manifest::{Operand, Unit};
 
+use crate::call_cache::sharing::SharedCalls;
 use crate::device::Device;
 use crate::device::runner::Runner;
 use crate::error::Error;
@@ -57,6 +59,7 @@ use crate::schedule::groups::Groups;
 use crate::schedule::{Ready, Recorded, Scheduler};
 use bucket_rows::{BucketRows, NO_ROW};
 use cached::CachedRows;
+use division::Division;
 use indices::all_inside;
 use kernel::Kernel;
 use launch::{Flush, Placed};
@@ -140,6 +143,9 @@ pub struct Executor {
     /// Of the instance whose index lists are written from a recording.
     of_references: Vec<u32>,
     targets: Vec<Target>,
+    division: Division,
+    /// Of each kernel, whether instances may share calls.
+    may_share: Vec<bool>,
     ragged: RaggedLaunches,
     tables: Tables,
     /// 0, 1, 2, …
@@ -275,6 +281,10 @@ impl Executor {
             lists: Lists::default(),
             of_references: Vec::new(),
             targets: Vec::new(),
+            division: Division::default(),
+            may_share: (0..manifest.kernels.len())
+                .map(|kernel| SharedCalls::of(manifest, kernel).is_some())
+                .collect(),
             ragged: RaggedLaunches::default(),
             tables: Tables::new(TableRule {
                 items: Rule {

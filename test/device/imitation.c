@@ -9,7 +9,7 @@
 //   nographs        there are no graphs               nowaits    streams do not wait for events
 //   cooperative=N   cooperative launches have room    crowded    and less than was said
 //                   on N processors, 2 blocks each    badptx     PTX is wrong, which a log tells
-//   shared=BYTES    a block may ask for no more
+//   shared=BYTES    a block may ask for no more       clusters=N  and there is room for N clusters of blocks
 //
 // A copy from pinned memory is made when something waits for it and no sooner, so that what is overwritten
 // before comes out wrong.
@@ -36,7 +36,7 @@ enum {
 };
 
 static long launches, to_device, to_host, forks, made, alive, most_alive, graph_launches, changes;
-static long pageable, early, cooperative, given_back, kept_again;
+static long pageable, early, cooperative, of_clusters, given_back, kept_again;
 static size_t most_taken;
 static int dead;
 // One call at a time: batches may be recorded on several threads.
@@ -93,7 +93,7 @@ static void __attribute__((destructor)) report(void) {
     fprintf(file, "graphs made %ld\ngraphs left %ld\nmost graphs %ld\n", made, alive, most_alive);
     fprintf(file, "graph launches %ld\nchanges %ld\n", graph_launches, changes);
     fprintf(file, "streams %d\npageable %ld\nearly %ld\n", streams, pageable, early);
-    fprintf(file, "cooperative launches %ld\ngiven back %ld\n", cooperative, given_back);
+    fprintf(file, "cooperative launches %ld\nof clusters %ld\ngiven back %ld\n", cooperative, of_clusters, given_back);
     fprintf(file, "kept %ld\nmost taken %zu\n", kept_again, most_taken);
     fclose(file);
 }
@@ -136,13 +136,15 @@ int cuDeviceGetName(char *name, int length, int device) {
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     GUARD;
     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR: it is an sm_90. MEMORY_POOLS_SUPPORTED,
-    // MULTIPROCESSOR_COUNT, COOPERATIVE_LAUNCH.
-    long processors = 0;
+    // MULTIPROCESSOR_COUNT, COOPERATIVE_LAUNCH, CLUSTER_LAUNCH.
+    long processors = 0, clusters = 0;
     option("cooperative", &processors);
+    option("clusters", &clusters);
     *value = attribute == 75    ? 9
              : attribute == 115 ? !option("nopools", NULL)
              : attribute == 16  ? (int)processors
              : attribute == 95  ? processors > 0
+             : attribute == 120 ? clusters > 0
                                 : 0;
     return device ? INVALID : OK;
 }
@@ -425,6 +427,7 @@ typedef struct {
 
 // Shared memory that a launch of a function may give, as it was asked.
 enum { USUAL_SHARED = 48 << 10, MOST_SHARED = 227 << 10, MOST_FUNCTIONS = 1024, SHARED_ATTRIBUTE = 8 };
+enum { LARGE_CLUSTERS = 14 };
 static struct {
     const char *function;
     unsigned shared;
@@ -441,6 +444,7 @@ int cuFuncSetAttribute(const char *function, int attribute, int value) {
     ALIVE();
     long most = MOST_SHARED;
     option("shared", &most);
+    if (function && attribute == LARGE_CLUSTERS) return value == 1 ? OK : INVALID;
     if (!function || attribute != SHARED_ATTRIBUTE || value < 0 || value > most) return INVALID;
     if (asked_count == MOST_FUNCTIONS) return OUT_OF_MEMORY;
     asked[asked_count].function = function;
@@ -464,7 +468,7 @@ static int read_launch(Launch *launch, const char *function, unsigned x, unsigne
     return launch->count ? OK : INVALID;
 }
 
-// `before` is how many launches are; `together`, all blocks are on the card at the same time.
+// `before` is how many launches are; with `together`, all blocks are on the card at the same time, in clusters of so many.
 static int run(const Launch *launch, Stream *stream, long before, int together) {
     ALIVE();
     copy_all();
@@ -522,7 +526,58 @@ int cuLaunchCooperativeKernel(const char *function, unsigned x, unsigned y, unsi
     int status = read_launch(&launch, function, x, y, z, threads, ty, tz, shared, arguments, NULL);
     if (status || !stream) return status ? status : INVALID;
     cooperative++;
-    return run(&launch, stream, all(&stream->before), 1);
+    return run(&launch, stream, all(&stream->before), (int)x);
+}
+
+// A launch with attributes: of these, that all blocks are on the card together, and that they form clusters.
+typedef struct {
+    int id;
+    char pad[4];
+    union {
+        char pad[64];
+        unsigned cluster[3];
+        int cooperative;
+    } value;
+} Attribute;
+typedef struct {
+    unsigned x, y, z, threads, ty, tz, shared;
+    Stream *stream;
+    const Attribute *attributes;
+    unsigned count;
+} Config;
+enum { COOPERATIVE = 2, CLUSTER = 4, BLOCKS_OF_CLUSTER = 16 };
+
+static const Attribute *attribute_of(const Config *config, int id) {
+    for (unsigned at = 0; at < config->count; at++)
+        if (config->attributes[at].id == id) return &config->attributes[at];
+    return NULL;
+}
+static int has_clusters(const Config *config) {
+    const Attribute *cluster = attribute_of(config, CLUSTER);
+    return cluster && cluster->value.cluster[0] == BLOCKS_OF_CLUSTER && cluster->value.cluster[1] == 1 &&
+           cluster->value.cluster[2] == 1 && config->x % BLOCKS_OF_CLUSTER == 0;
+}
+int cuOccupancyMaxActiveClusters(int *clusters, const char *function, const Config *config) {
+    GUARD;
+    long count = 0;
+    option("clusters", &count);
+    *clusters = (int)count;
+    return function && has_clusters(config) && config->shared <= shared_of(function) ? OK : INVALID;
+}
+int cuLaunchKernelEx(const Config *config, const char *function, void **arguments, void **extra) {
+    GUARD;
+    long clusters = 0;
+    option("clusters", &clusters);
+    const Attribute *together = attribute_of(config, COOPERATIVE);
+    if (!has_clusters(config) || !together || together->value.cooperative != 1) return INVALID;
+    if (option("crowded", NULL) || config->x > BLOCKS_OF_CLUSTER * (unsigned)clusters) return TOO_LARGE;
+    Launch launch;
+    ALIVE();
+    int status = read_launch(&launch, function, config->x, config->y, config->z, config->threads, config->ty,
+                             config->tz, config->shared, arguments, extra);
+    if (status || !config->stream) return status ? status : INVALID;
+    cooperative++, of_clusters++;
+    return run(&launch, config->stream, all(&config->stream->before), BLOCKS_OF_CLUSTER);
 }
 
 // A graph's nodes in the order in which they were added, which is one in which they may run. What is

@@ -113,7 +113,7 @@ all_copies_are_pinned() {
 
 # prepare_kernels NAME: the example, and a library of its kernels for the imitation to run.
 prepare_kernels() {
-    prepare "$1" ptx,sim
+    prepare "$1" ptx,compute_90,sim
     rm -f "$folder"/kernels*
     python3 - "$folder" << 'END' || exit 1
 import json, sys
@@ -160,6 +160,13 @@ each_way_computes_the_same() {
     (($(counted 'cooperative launches') == flushes && $(counted launches) <= 2 * flushes)) ||
         echo "$(counted 'cooperative launches') cooperative launches of $(counted launches) for $flushes flushes"
     (($(counted 'graphs made') == 0 && $(counted left) == 0)) || cat "$folder/log"
+    # In clusters, of which one computes parts one after another, or several their own; or the driver takes none.
+    (($(counted 'of clusters') == 0)) || echo 'clusters on a card without'
+    for way in clusters=1 clusters=2 'clusters=2 crowded'; do
+        run "cooperative=7 $way" --batch 5
+        cmp "$folder/expected" "$folder/output" || echo "with '$way'"
+        (($(counted 'of clusters') > 0)) || [[ $way == *crowded ]] || echo "no clusters with '$way'"
+    done
     # Where calls are timed, each launch is one.
     run cooperative=7 --batch 10 --device-times
     cmp "$folder/expected" "$folder/output"

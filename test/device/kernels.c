@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-enum { MOST_THREADS = 4096, STACK = 64 << 10, SHARED = 99 << 10, POISON = 0xff };
+enum { MOST_THREADS = 4096, STACK = 64 << 10, SHARED = 227 << 10, POISON = 0xff };
 
 typedef void Kernel(const uint64_t *arguments, uint64_t x, uint64_t y, uint64_t thread, void *shared,
                     void *context);
-typedef enum { ENDED, AT_BARRIER, AT_GRID_BARRIER } Stop;
+typedef enum { ENDED, AT_BARRIER, AT_CLUSTER_BARRIER, AT_GRID_BARRIER } Stop;
 typedef struct {
     ucontext_t context;
     Stop stop;
@@ -36,6 +36,7 @@ static void stop(Thread *thread, Stop why) {
 
 // What kernels call.
 void cohort_sim_barrier(Thread *thread) { stop(thread, AT_BARRIER); }
+void cohort_sim_cluster_barrier(Thread *thread) { stop(thread, AT_CLUSTER_BARRIER); }
 void cohort_sim_grid_barrier(Thread *thread) { stop(thread, AT_GRID_BARRIER); }
 void cohort_sim_copy(void *context, char *to, const char *from, int64_t bytes, int64_t copied) {
     (void)context;
@@ -86,19 +87,35 @@ static int run_apart(unsigned x, unsigned y, unsigned count, char *shared) {
             Stop reached;
             begin_block(threads, count, column, row, shared);
             if (run_block(threads, count, &reached)) return 1;
-            if (reached == AT_GRID_BARRIER) return 1;
+            if (reached != ENDED) return 1;
         }
     return 0;
 }
 
-static int run_together(unsigned blocks, unsigned count, char *shared) {
+// Runs the blocks of a cluster to their next barrier of all blocks, or to their end.
+static int run_cluster(unsigned from, unsigned blocks, unsigned count, Stop *reached) {
+    do {
+        for (unsigned at = from; at < from + blocks; at++) {
+            Stop own;
+            if (run_block(threads + at * count, count, &own)) return 1;
+            if (at == from) *reached = own;
+            if (own != *reached) {
+                fprintf(stderr, "blocks %u and %u do not stop at the same\n", from, at);
+                return 1;
+            }
+        }
+    } while (*reached == AT_CLUSTER_BARRIER);
+    return 0;
+}
+
+static int run_together(unsigned blocks, unsigned of_cluster, unsigned count, char *shared) {
     if (blocks * count > MOST_THREADS) return 1;
     for (unsigned at = 0; at < blocks; at++)
         begin_block(threads + at * count, count, at, 0, shared + (size_t)at * SHARED);
     Stop first = ENDED, other;
     do {
-        for (unsigned at = 0; at < blocks; at++) {
-            if (run_block(threads + at * count, count, &other)) return 1;
+        for (unsigned at = 0; at < blocks; at += of_cluster) {
+            if (run_cluster(at, of_cluster, count, &other)) return 1;
             if (at == 0) first = other;
             if (other != first) {
                 fprintf(stderr, "blocks 0 and %u do not stop at the same\n", at);
@@ -130,7 +147,7 @@ int run_kernel(const char *name, unsigned x, unsigned y, unsigned count, const u
         stacks = mmap(NULL, (size_t)MOST_THREADS * STACK, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char *shared = aligned_alloc(64, (size_t)(together ? x : 1) * SHARED);
-    int failed = together ? run_together(x, count, shared) : run_apart(x, y, count, shared);
+    int failed = together ? run_together(x, (unsigned)together, count, shared) : run_apart(x, y, count, shared);
     free(shared);
     return failed;
 }

@@ -11,6 +11,12 @@
 //! them are on the card at the same time (a cooperative launch). On the host it is a
 //! [`SimFn`](super::SimFn) like any other, which calls those of the launches.
 //!
+//! # Clusters
+//!
+//! Cards from sm_90 on can run blocks in *clusters*: [`CLUSTER_BLOCKS`] neighbouring blocks, whose barrier takes a fraction of what
+//! one of the whole grid does. A program may have another function for these ([`GpuClusters`]), which does all that the first
+//! one does and then gives each cluster steps of its own: those of some instances, which need nothing of the others.
+//!
 //! # The schedule
 //!
 //! Words of 32 bits, then arguments of 64:
@@ -19,15 +25,21 @@
 //! |---|---|---|
 //! | `arrived` | 1 | 0; then the blocks that have come to a grid barrier, added up over all of them |
 //! | `blocks` | 1 | blocks that are launched |
-//! | `steps` | 1 | steps, at least 1 |
+//! | `steps` | 1 | steps of the whole grid; at least 1 where there are no clusters |
+//! | `clusters` | 1 | clusters that have steps of their own, or 0; then the blocks are theirs, [`CLUSTER_BLOCKS`] of each |
+//! | `all_steps` | 1 | the same with those of all clusters |
 //! | | 1 | 0 |
-//! | `launch`, `blocks` | for each step | the number of its first launch, and the blocks of all its launches |
+//! | `launch`, `blocks` | for each step, first those of the grid, then those of one cluster after another | the number of its first launch, and the blocks of all its launches |
+//! | `step`, `steps` | for each cluster | the number of its first step, and how many it has, at least 1 |
 //! | `function`, `blocks`, `columns`, `arguments` | for each launch, those of a step one after another | the function's number in [`GpuFlush::functions`]; its blocks, at least 1; of these, how many the first dim of the grid has; where its arguments begin, in bytes from the beginning of the schedule |
 //! | arguments | for each call | as [listed](super#arguments), where a multiple of 8 bytes begins |
 //! | | | 0, [`GpuFlush::argument_bytes`] of them: a list is read as if it were as long as the longest |
 //!
 //! Blocks of the function [`NOTHING`] do nothing: they stand between launches so that the next one begins with a block that
 //! has its weights.
+//!
+//! Behind a step of the grid there is a barrier of the grid, unless nothing follows; behind one of a cluster, a barrier of the
+//! cluster.
 //!
 //! Block `b` of a launch is at `b % columns` of the grid's first dim and at `b / columns` of the second.
 //! The product of `blocks` and `steps` is less than 2³¹ ([`most_steps`]), so that `arrived` can count.
@@ -47,12 +59,31 @@ pub struct GpuFlush {
     pub argument_bytes: u32,
     /// The symbols of the functions that it runs, by their numbers in a schedule.
     pub functions: Vec<String>,
+    /// What runs it in clusters instead, in code for a card that has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<GpuClusters>,
 }
+
+/// The function that runs a flush where blocks form clusters, of as many threads and arguments as the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuClusters {
+    /// Its name, as [`GpuFlush::symbol`].
+    pub symbol: String,
+    /// Shared memory of a block.
+    pub shared_bytes: u32,
+    /// The symbols of the functions that it runs, by their numbers in a schedule.
+    pub functions: Vec<String>,
+}
+
+/// Blocks of a cluster: the most that a card can be asked for.
+pub const CLUSTER_BLOCKS: u32 = 16;
 
 /// The number of no function.
 pub const NOTHING: u32 = u32::MAX;
 /// Words before those of the steps.
-pub const HEADER_WORDS: usize = 4;
+pub const HEADER_WORDS: usize = 6;
+/// Words of a cluster.
+pub const CLUSTER_WORDS: usize = 2;
 /// Words of a step.
 pub const STEP_WORDS: usize = 2;
 /// Words of a launch.

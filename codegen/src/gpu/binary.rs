@@ -12,12 +12,12 @@ use cohort_passes::support::ir::{
 };
 use melior::{
     Context,
-    ir::{BlockLike, Location, Module, OperationRef, ValueLike},
+    ir::{BlockLike, Location, Module, OperationRef, ValueLike, operation::OperationLike},
     pass::PassManager,
     utility::parse_pass_pipeline,
 };
 
-use super::expand_flush;
+use super::{expand_flush, persistence};
 
 /// A GPU architecture by name, `sm_90`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub enum GpuError {
 impl Architecture {
     /// The one that PTX for newer devices is made for.
     pub const OLDEST: &'static str = "sm_80";
+    /// The first one whose blocks form clusters.
+    pub const WITH_CLUSTERS: &'static str = "sm_90";
 
     /// Reads `sm_90` and the like; an error for what is older than [`Architecture::OLDEST`], or none.
     pub fn parse(name: &str) -> Result<Architecture, GpuError> {
@@ -72,6 +74,11 @@ impl Architecture {
             }),
             _ => Err(GpuError::Architecture(name.to_owned())),
         }
+    }
+
+    /// Whether a block of a cluster can have [`cohort_abi::gpu::MOST_CLUSTER_SHARED_BYTES`] of shared memory.
+    fn has_clusters(&self) -> bool {
+        (90..120).contains(&self.number)
     }
 
     /// The version of PTX that knows it.
@@ -184,6 +191,19 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
     }
 }
 
+/// Takes away the function that runs a flush in clusters, and what only it calls.
+fn remove_clusters(module: OperationRef<'_, '_>) {
+    use persistence::{CLUSTER_ARRIVE, CLUSTER_WAIT, CLUSTERS, IN_CLUSTER, shared_of};
+    let names = [CLUSTERS, CLUSTER_ARRIVE, CLUSTER_WAIT, &shared_of(CLUSTERS)].map(str::to_owned);
+    let functions = gpu_module(module).map(top_level).unwrap_or_default();
+    for op in functions {
+        let is_named = symbol_of(op).is_some_and(|name| names.contains(&name));
+        if is_named || op.has_attribute(&IN_CLUSTER) {
+            erase(op);
+        }
+    }
+}
+
 /// The PTX of a module's `gpu.module`, which stays as it is.
 pub fn ptx(
     context: &Context,
@@ -193,6 +213,9 @@ pub fn ptx(
     let source = gpu_module(module).ok_or(GpuError::NoCode)?;
     let mut alone = Module::new(Location::unknown(context));
     alone.body().append_operation(clone_op(source));
+    if !architecture.has_clusters() {
+        remove_clusters(alone.as_operation());
+    }
     let manager = PassManager::new(context);
     manager.add_pass(create(expand_flush::PASS));
     manager.run(&mut alone).map_err(|_| GpuError::Lowering)?;

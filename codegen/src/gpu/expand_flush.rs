@@ -4,11 +4,13 @@
 //! functions: their arguments are loaded from the list, which is in shared memory, their places in the grid are given, and
 //! their shared memory is the flush's own, from `cfb.shared_from` on. Those that are run in flushes only
 //! (`cfb.only_in_flush`) are gone then. A barrier of the grid becomes a count in the device's memory: each block adds itself
-//! to it where it arrives, and waits for all others later.
+//! to it where it arrives, and waits for all others later. A barrier of a cluster is an instruction for each half.
 //!
 //! ```mlir
 //! func.func private @cohort_grid_arrive(!llvm.ptr<1>)
 //! func.func private @cohort_grid_wait(!llvm.ptr<1>, i64)
+//! func.func private @cohort_cluster_arrive()
+//! func.func private @cohort_cluster_wait()
 //! func.func private @k$0$block(!llvm.ptr<3>, i64, i64) attributes {cfb.block_of = @k$0}
 //! gpu.func @k$0(%rows: i64, %out: !llvm.ptr<1>) kernel {
 //!   %x = gpu.block_id x
@@ -29,6 +31,16 @@
 //!     scf.while … // until as many have arrived
 //!     llvm.fence syncscope("device") acq_rel
 //!   }
+//!   gpu.barrier
+//!   llvm.return
+//! }
+//! llvm.func internal @cohort_cluster_arrive() {
+//!   gpu.barrier
+//!   nvvm.cluster.arrive {aligned}
+//!   llvm.return
+//! }
+//! llvm.func internal @cohort_cluster_wait() {
+//!   nvvm.cluster.wait {aligned}
 //!   gpu.barrier
 //!   llvm.return
 //! }
@@ -59,7 +71,7 @@ use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, extend_block, extend_op, operands_of,
     region_with_block, result_of,
 };
-use cohort_dialects::keys;
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks::ONLY_IN_FLUSH;
 use cohort_passes::pass::{Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
@@ -81,7 +93,10 @@ use melior::{
 
 use super::lower_kernels_to_gpu::ops::{barrier, thread};
 use super::lower_kernels_to_gpu::site::memory;
-use super::persistence::{BLOCK_OF, FLUSH, GRID_ARRIVE, GRID_WAIT, SHARED_FROM, shared_of};
+use super::persistence::{
+    BLOCK_OF, CLUSTER_ARRIVE, CLUSTER_WAIT, CLUSTERS, FLUSH, GRID_ARRIVE, GRID_WAIT, IN_CLUSTER,
+    SHARED_FROM, shared_of,
+};
 use crate::emit::Emitter;
 
 /// The pass `expand-flush`.
@@ -109,6 +124,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 (Some(of), _) => write_block(context, gpu, function, &of)?,
                 (None, Some(GRID_ARRIVE)) => write_arrive(context, function)?,
                 (None, Some(GRID_WAIT)) => write_wait(context, function)?,
+                (None, Some(CLUSTER_ARRIVE)) => write_cluster_arrive(context, function)?,
+                (None, Some(CLUSTER_WAIT)) => write_cluster_wait(context, function)?,
                 (None, _) => {}
             }
         }
@@ -227,8 +244,13 @@ fn write_block<'c>(
         unsafe { mlir_sys::mlirBlockEraseArgument(entry.to_raw(), number as u32) };
     }
     let from = integer_attribute(declared, SHARED_FROM).unwrap_or(0);
+    let flush = match declared.has_attribute(&IN_CLUSTER) {
+        true => CLUSTERS,
+        false => FLUSH,
+    };
+    let shared = [shared_of(of), shared_of(flush)];
     for operation in operations {
-        place(context, operation, [x, y, thread], (&shared_of(of), from))?;
+        place(context, operation, [x, y, thread], (&shared, from))?;
     }
     define(context, declared, &types, body)
 }
@@ -253,7 +275,7 @@ fn place<'c>(
     context: &'c Context,
     operation: OperationRef<'c, 'c>,
     [x, y, thread]: [Val<'c>; 3],
-    (shared, from): (&str, i64),
+    ([shared, of_flush], from): (&[String; 2], i64),
 ) -> Outcome {
     let b = Builder::before(context, operation);
     let b = b.ok_or_else(|| error(operation, "expected an operation in a block"))?;
@@ -270,9 +292,9 @@ fn place<'c>(
             erase(operation);
         }
         Some(Op::LlvmMlirAddressof)
-            if name_attribute(operation, keys::GLOBAL_NAME).as_deref() == Some(shared) =>
+            if name_attribute(operation, keys::GLOBAL_NAME).as_deref() == Some(shared.as_str()) =>
         {
-            let flush = FlatSymbolRefAttribute::new(context, &shared_of(FLUSH));
+            let flush = FlatSymbolRefAttribute::new(context, of_flush);
             set_attribute(operation, keys::GLOBAL_NAME, flush.into());
             if from > 0 {
                 behind(operation, b, from);
@@ -343,6 +365,40 @@ fn write_wait<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Outco
     barrier(&e);
     e.b.llvm_return();
     define(context, declared, &types, region)
+}
+
+/// All threads of a warp come to it together.
+fn aligned<'c>(e: &Emitter<'c>) -> (Key<'static>, Attribute<'c>) {
+    (keys::ALIGNED, e.b.unit_attr())
+}
+
+/// The same of a cluster's barrier, which counts by itself, and orders what threads write and read as their fences would.
+fn write_cluster_arrive<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Outcome {
+    write_cluster(context, declared, |e| {
+        barrier(e);
+        e.b.op(Op::NvvmClusterArrive, &[], &[], &[aligned(e)], vec![]);
+    })
+}
+
+fn write_cluster_wait<'c>(context: &'c Context, declared: OperationRef<'c, 'c>) -> Outcome {
+    write_cluster(context, declared, |e| {
+        e.b.op(Op::NvvmClusterWait, &[], &[], &[aligned(e)], vec![]);
+        barrier(e);
+    })
+}
+
+fn write_cluster<'c>(
+    context: &'c Context,
+    declared: OperationRef<'c, 'c>,
+    body: impl FnOnce(&Emitter<'c>),
+) -> Outcome {
+    let b = Builder::before(context, declared)
+        .ok_or_else(|| error(declared, "expected a function in a module"))?;
+    let (region, block) = region_with_block(&[], declared.location());
+    let e = Emitter::new(Builder::at_end(context, block, b.location));
+    body(&e);
+    e.b.llvm_return();
+    define(context, declared, &[], region)
 }
 
 fn is_first_thread<'c>(e: &Emitter<'c>) -> Val<'c> {

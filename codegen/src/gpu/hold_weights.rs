@@ -74,8 +74,24 @@ const PROCESSORS: i64 = 128;
 /// (`persistence`), of up to 60 arguments.
 const ROOM: i64 = MOST_SHARED - 1024;
 
-/// Columns of a block, and terms of rows in shared memory and how many times as many: the best first.
-const COLUMNS: [i64; 2] = [8, 4];
+/// Of a grid: columns of a block, the best first.
+const GRID: Room = Room {
+    bytes: ROOM,
+    columns: &[8, 4],
+    has: |parts| parts <= PROCESSORS,
+};
+
+/// What blocks have room for.
+pub struct Room {
+    /// Of shared memory, for weights and for what other functions need.
+    pub bytes: i64,
+    /// Columns of a block, the best first.
+    pub columns: &'static [i64],
+    /// Whether as many blocks are there as columns have parts.
+    pub has: fn(parts: i64) -> bool,
+}
+
+/// Terms of rows in shared memory and how many times as many: the best first.
 const RINGS: [(i64, i64); 7] = [
     (64, 3),
     (64, 2),
@@ -135,15 +151,8 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         }
     }
     let is_alone = tiles.len() == 1 && repeated == 1;
-    let (stay, (resident, common)) = choose(tiles, others, is_alone);
-    let mut next = common;
-    for tile in stay {
-        let mut numbers = vec![resident.columns, resident.terms, resident.stages];
-        // Where it is in nobody's way, it has the beginning.
-        if common > 0 {
-            numbers.push(next);
-            next += round_up(resident.held_bytes(&tile.chains), 16);
-        }
+    let (stay, size) = choose(tiles, others, is_alone);
+    for (tile, numbers) in stay.iter().zip(numbers(&stay, size)) {
         let numbers = DenseI64ArrayAttribute::new(context, &numbers);
         set_attribute(tile.op, keys::RESIDENT, numbers.into());
     }
@@ -232,12 +241,13 @@ fn choose<'c>(
 ) -> (Vec<Tile<'c>>, (Resident, i64)) {
     tiles.sort_by_key(|tile| Reverse(weights_of(tile)));
     // Whichever is too large by itself is in nobody's way.
-    let fits_alone = |tile: &Tile<'c>| size(std::slice::from_ref(tile), others, is_alone).is_some();
+    let fits_alone =
+        |tile: &Tile<'c>| size(std::slice::from_ref(tile), others, is_alone, &GRID).is_some();
     let (mut tiles, mut left_out): (Vec<_>, Vec<_>) = tiles.into_iter().partition(fits_alone);
     let small = |tiles: &[Tile<'c>]| tiles.iter().map(small_bytes).max();
     let found = loop {
         others = others.max(small(&left_out).unwrap_or(0));
-        match size(&tiles, others, is_alone) {
+        match size(&tiles, others, is_alone, &GRID) {
             Some(found) => break found,
             None => left_out.extend(tiles.pop()),
         }
@@ -253,7 +263,7 @@ fn choose<'c>(
 }
 
 /// Shared memory of the function for few rows, which a flush does without where weights stay.
-fn small_bytes(tile: &Tile<'_>) -> i64 {
+pub fn small_bytes(tile: &Tile<'_>) -> i64 {
     tile.small.shared_bytes(tile.gates())
 }
 
@@ -267,7 +277,11 @@ fn refused(kernel: &Kernel<'_>, tile: &Tile<'_>) -> Option<&'static str> {
     if tile.chains.is_empty() {
         return Some("it has no products");
     }
-    if !COLUMNS.iter().any(|columns| tile.columns() % columns == 0) {
+    if !GRID
+        .columns
+        .iter()
+        .any(|columns| tile.columns() % columns == 0)
+    {
         return Some("a block has no whole part of its columns");
     }
     if tile.precision != Precision::F32 || tile.domain.len() != 1 {
@@ -291,13 +305,18 @@ fn refused(kernel: &Kernel<'_>, tile: &Tile<'_>) -> Option<&'static str> {
         .then_some("its rows have no multiple of the terms that are copied at once")
 }
 
-/// The size that there is room for in all of them together, and where the weights begin: behind what other functions need, or
-/// at the beginning.
-fn size(tiles: &[Tile<'_>], others: i64, is_alone: bool) -> Option<(Resident, i64)> {
-    let sizes = COLUMNS.into_iter().flat_map(|columns| {
+/// The size that there is room for in all of them together, and where the weights begin: behind the `others` bytes that other
+/// functions need, or at the beginning.
+pub fn size(
+    tiles: &[Tile<'_>],
+    others: i64,
+    is_alone: bool,
+    room: &Room,
+) -> Option<(Resident, i64)> {
+    let sizes = room.columns.iter().flat_map(|columns| {
         let rings = RINGS.into_iter();
-        rings.map(move |(terms, stages)| Resident {
-            columns,
+        rings.map(|(terms, stages)| Resident {
+            columns: *columns,
             terms,
             stages,
             held_at: None,
@@ -308,7 +327,7 @@ fn size(tiles: &[Tile<'_>], others: i64, is_alone: bool) -> Option<(Resident, i6
             let columns = tile.columns();
             let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
             columns % size.columns == 0
-                && columns / size.columns <= PROCESSORS
+                && (room.has)(columns / size.columns)
                 && segments.all(|segment| segment.k % size.terms == 0)
         };
         let held = tiles
@@ -317,11 +336,26 @@ fn size(tiles: &[Tile<'_>], others: i64, is_alone: bool) -> Option<(Resident, i6
         let held: i64 = held.sum();
         let common = round_up(others.max(size.ring_bytes()), 16);
         let place = match tiles.iter().all(fits) {
-            true if common + held <= ROOM => Some(common),
-            true if is_alone && held + size.ring_bytes() <= ROOM => Some(0),
+            true if common + held <= room.bytes => Some(common),
+            true if is_alone && held + size.ring_bytes() <= room.bytes => Some(0),
             _ => None,
         };
         Some((size, place?))
     });
     sizes.next()
+}
+
+/// The numbers of the attribute for each tile, given a size and where the weights of the first one begin: one behind another; or
+/// at the beginning, where that is in nobody's way.
+pub fn numbers(tiles: &[Tile<'_>], (size, common): (Resident, i64)) -> Vec<Vec<i64>> {
+    let mut next = common;
+    let of_tile = |tile: &Tile<'_>| {
+        let mut numbers = vec![size.columns, size.terms, size.stages];
+        if common > 0 {
+            numbers.push(next);
+            next += round_up(size.held_bytes(&tile.chains), 16);
+        }
+        numbers
+    };
+    tiles.iter().map(of_tile).collect()
 }

@@ -35,8 +35,8 @@
 //! ```
 //!
 //! The function that runs a flush, where `persistence` has added one, calls those of the kernels for its
-//! blocks, and `cohort_sim_grid_barrier` where all blocks wait for each other; where a block arrives at such a barrier, its
-//! threads wait for each other.
+//! blocks, and `cohort_sim_grid_barrier` where all blocks wait for each other, `cohort_sim_cluster_barrier` where those of a cluster
+//! do; where a block arrives at such a barrier, its threads wait for each other.
 //!
 //! Requires: what `lower-kernels-to-gpu` and `persistence` leave, the descriptions taken off by `lower-control` or not.
 //! Leaves: no `gpu` or `nvvm` operation and one address space. Limits: other operations of these than
@@ -44,7 +44,9 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::gpu::{BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, TO_BF16_PAIR, TO_TF32, WAIT};
+use cohort_abi::gpu::{
+    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, TO_BF16_PAIR, TO_TF32, WAIT,
+};
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, extend_block, name_of, operands_of, result_of,
@@ -96,9 +98,10 @@ const REGISTERS: i64 = 10;
 const SUMS: i64 = 4;
 
 /// The functions of the runtime.
-const CALLED: [&str; 8] = [
+const CALLED: [&str; 9] = [
     BARRIER,
     GRID_BARRIER,
+    CLUSTER_BARRIER,
     COPY,
     COMMIT,
     WAIT,
@@ -124,8 +127,12 @@ fn type_of<'c>(b: &Builder<'c>, called: &str) -> Type<'c> {
 fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
     Some(match Op::of(operation) {
         // Where a block arrives its threads have done what comes before.
-        Some(Op::FuncCall) if callee(operation) == persistence::GRID_ARRIVE => BARRIER,
-        Some(Op::FuncCall) if callee(operation) == persistence::GRID_WAIT => GRID_BARRIER,
+        Some(Op::FuncCall) => match callee(operation).as_str() {
+            persistence::GRID_ARRIVE | persistence::CLUSTER_ARRIVE => BARRIER,
+            persistence::GRID_WAIT => GRID_BARRIER,
+            persistence::CLUSTER_WAIT => CLUSTER_BARRIER,
+            _ => return None,
+        },
         Some(Op::GpuBarrier) => BARRIER,
         Some(Op::NvvmCpAsyncSharedGlobal) => COPY,
         Some(Op::NvvmCpAsyncCommitGroup) => COMMIT,

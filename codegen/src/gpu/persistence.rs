@@ -75,6 +75,18 @@
 //!
 //! A barrier of the grid counts the blocks that have arrived, all barriers together, so that nothing is set back.
 //!
+//! Where weights stay in clusters (`form-clusters`), a second function, `cohort_flush_clusters`, is for cards that have these. Behind
+//! the steps of the grid each cluster of 16 blocks has steps of its own, with `cohort_cluster_arrive` and `cohort_cluster_wait` in
+//! between; which barrier it is, and which blocks share a step, depends on the step alone:
+//!
+//! ```mlir
+//! func.func private @cohort_cluster_arrive()
+//! func.func private @cohort_cluster_wait()
+//! func.func private @cell$0_clustered$cluster(!llvm.ptr<3>, i64, i64)
+//!   attributes {cfb.block_of = @cell$0_clustered, cfb.in_cluster}
+//! gpu.func @cohort_flush_clusters(%schedule: !llvm.ptr<1>) kernel { … }
+//! ```
+//!
 //! Requires: what `lower-kernels-to-gpu` leaves, before `lower-control`. Leaves: level 3. A program whose only
 //! launch runs once in an instance has flushes of one step, and stays as it is, with a remark; so does one
 //! whose functions have blocks of different sizes, or leave no shared memory for orders.
@@ -82,10 +94,10 @@
 mod function;
 mod memory;
 
-use cohort_abi::gpu::GpuFlush;
+use cohort_abi::gpu::{GpuClusters, GpuFlush, GpuLaunch};
 use cohort_dialects::builder::{Builder, Op, arguments_of};
 use cohort_dialects::marks;
-pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE, SHARED_FROM};
+pub use cohort_dialects::marks::{BLOCK_OF, GPU_FLUSH as ATTRIBUTE, IN_CLUSTER, SHARED_FROM};
 use cohort_passes::kernel::description::{GpuDescription, parse};
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error, remark};
 use cohort_passes::support::ir::{
@@ -96,7 +108,9 @@ use melior::{
     ir::{OperationRef, attribute::StringAttribute, operation::OperationLike},
 };
 
+use super::lower_kernels_to_gpu::function::{MOST_CLUSTER_SHARED, MOST_SHARED};
 use super::lower_kernels_to_gpu::{self, descriptions};
+use function::Flush;
 use memory::{Memory, Run};
 
 /// The pass `persistence`.
@@ -110,10 +124,26 @@ pub const PASS: PassInfo = PassInfo {
 /// The function that runs a flush.
 pub const FLUSH: &str = "cohort_flush";
 
+/// The function that runs a flush where blocks form clusters.
+pub const CLUSTERS: &str = "cohort_flush_clusters";
+
 /// Signals that a block has arrived at a grid barrier, after a barrier of the block itself.
 pub const GRID_ARRIVE: &str = "cohort_grid_arrive";
 /// Waits until the given number of arrivals has been counted, then synchronises the block.
 pub const GRID_WAIT: &str = "cohort_grid_wait";
+
+/// Signals that a block has arrived at its cluster's barrier, after a barrier of the block itself.
+pub const CLUSTER_ARRIVE: &str = "cohort_cluster_arrive";
+/// Waits until all blocks of the cluster have arrived, then synchronises the block.
+pub const CLUSTER_WAIT: &str = "cohort_cluster_wait";
+
+/// Which functions take the place of those for few rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    Resident,
+    Clustered,
+}
 
 /// The global that is the shared memory of a function.
 pub fn shared_of(function: &str) -> String {
@@ -126,14 +156,14 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let Some(gpu) = gpu.filter(|gpu| !gpu.has_attribute(&ATTRIBUTE)) else {
         return Ok(());
     };
-    let functions = functions_of(gpu, true)?;
+    let functions = functions_of(gpu, Held::Resident)?;
     let arguments = functions.iter().map(|run| run.arguments).max().unwrap_or(0);
     let orders = function::order_bytes(arguments);
-    let (functions, memory) = match Memory::new(&functions, orders) {
+    let (functions, memory) = match Memory::new(&functions, orders, MOST_SHARED) {
         Some(memory) => (functions, memory),
         None => {
-            let functions = functions_of(gpu, false)?;
-            let Some(memory) = Memory::new(&functions, orders) else {
+            let functions = functions_of(gpu, Held::Nothing)?;
+            let Some(memory) = Memory::new(&functions, orders, MOST_SHARED) else {
                 remark(
                     gpu,
                     "each launch of a flush is one of its own: a function needs all shared memory of a block",
@@ -157,35 +187,60 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         );
         return Ok(());
     }
-    let flush = GpuFlush {
+    let mut flush = GpuFlush {
         symbol: FLUSH.to_owned(),
         threads: first.threads,
         shared_bytes: memory.bytes as u32,
         argument_bytes: function::argument_bytes(arguments) as u32,
-        functions: functions
-            .iter()
-            .map(|run| run.function.symbol.clone())
-            .collect(),
+        functions: symbols_of(&functions),
+        clusters: None,
     };
     let block = blocks_of(gpu).first().copied();
     let block = block.ok_or_else(|| error(gpu, "expected a gpu.module with a body"))?;
     let inside = Builder::at_end(context, block, gpu.location());
-    function::write(context, &inside, &flush, (&functions, &memory));
+    let mut of_flush = Flush {
+        symbol: FLUSH,
+        threads: flush.threads,
+        argument_bytes: i64::from(flush.argument_bytes),
+        is_clustered: false,
+    };
+    of_flush.write(context, &inside, (&functions, &memory));
+    let functions = functions_of(gpu, Held::Clustered)?;
+    let holds = functions.iter().any(|run| run.is_resident);
+    if let Some(memory) = Memory::new(&functions, orders, MOST_CLUSTER_SHARED).filter(|_| holds) {
+        of_flush.symbol = CLUSTERS;
+        of_flush.is_clustered = true;
+        of_flush.write(context, &inside, (&functions, &memory));
+        flush.clusters = Some(GpuClusters {
+            symbol: CLUSTERS.to_owned(),
+            shared_bytes: memory.bytes as u32,
+            functions: symbols_of(&functions),
+        });
+    }
     let json = serde_json::to_string(&flush)
         .map_err(|problem| error(gpu, &format!("cannot write `{ATTRIBUTE}`: {problem}")))?;
     set_attribute(gpu, ATTRIBUTE, StringAttribute::new(context, &json).into());
     let count = flush.functions.len();
+    let clusters = match &flush.clusters {
+        Some(clusters) => format!(", or of `{}` on a card with clusters", clusters.symbol),
+        None => String::new(),
+    };
     remark(
         gpu,
         &format!(
-            "a flush of several steps is one launch of `{FLUSH}`, which runs {count} functions"
+            "a flush of several steps is one launch of `{FLUSH}`, which runs {count} functions{clusters}"
         ),
     );
     Ok(())
 }
 
+fn symbols_of(functions: &[Run]) -> Vec<String> {
+    let symbols = functions.iter().map(|run| run.function.symbol.clone());
+    symbols.collect()
+}
+
 /// The functions of all kernels, each once; for few rows those whose weights stay, where that is wanted.
-fn functions_of(gpu: OperationRef<'_, '_>, stay: bool) -> Result<Vec<Run>, Failed> {
+fn functions_of(gpu: OperationRef<'_, '_>, held: Held) -> Result<Vec<Run>, Failed> {
     let Ok(attribute) = gpu.attribute(&lower_kernels_to_gpu::ATTRIBUTE) else {
         return Err(error(
             gpu,
@@ -199,10 +254,20 @@ fn functions_of(gpu: OperationRef<'_, '_>, stay: bool) -> Result<Vec<Run>, Faile
         let described = described.and_then(|json| parse::<GpuDescription>(&json).ok());
         let described = described.ok_or_else(|| error(gpu, "expected kernels' descriptions"))?;
         for launch in described.launches {
-            let threads = launch.functions.first().map(|function| function.threads);
-            let resident = launch.resident.filter(|_| stay);
+            let GpuLaunch {
+                resident,
+                clustered,
+                functions: of_launch,
+                ..
+            } = launch;
+            let resident = match held {
+                Held::Nothing => None,
+                Held::Resident => resident,
+                Held::Clustered => clustered,
+            };
+            let threads = of_launch.first().map(|function| function.threads);
             let left_out = usize::from(resident.is_some());
-            let others = launch.functions.into_iter().skip(left_out);
+            let others = of_launch.into_iter().skip(left_out);
             let resident = resident.into_iter().map(|function| (function, true));
             // Those of more threads, for many rows, are launched by themselves.
             let others = others.filter(|other| Some(other.threads) == threads);

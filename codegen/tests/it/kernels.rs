@@ -5,6 +5,7 @@ mod attention;
 mod batches;
 mod calls;
 mod check;
+mod clusters;
 mod elementwise;
 mod flushes;
 mod folds;

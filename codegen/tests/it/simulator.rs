@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use cohort_abi::gpu::{GpuFlush, GpuFunction, SimFn};
 use cohort_abi::manifest::Elem;
 use cohort_codegen::gpu::{
@@ -67,15 +68,25 @@ pub struct Simulator {
 
 /// The GPU form of level-2 text; `None` when a pass failed.
 pub fn gpu_text(text: &str) -> Option<String> {
+    gpu_text_of_loops(&loops_text(text)?)
+}
+
+/// The loops of level-2 text, planned for a GPU.
+pub fn loops_text(text: &str) -> Option<String> {
     let context = cohort_dialects::new_context();
     let passes = [
         accumulate_products::PASS,
         plan_kernels_for_gpu::PASS,
         online_folds::PASS,
         bound_masks::PASS,
-        lower_kernels_to_gpu::PASS,
     ];
     lower(&context, text, &passes)
+}
+
+/// The GPU form of these.
+pub fn gpu_text_of_loops(loops: &str) -> Option<String> {
+    let context = cohort_dialects::new_context();
+    lower(&context, loops, &[lower_kernels_to_gpu::PASS])
 }
 
 /// The same with a function that runs a whole flush.
@@ -258,16 +269,36 @@ impl Simulator {
     /// Runs a flush by so many blocks, whose number is in the schedule too; says what was wrong.
     pub fn run_flush(&self, schedule: &[u64], blocks: u32, order: Order) -> Result<(), String> {
         let flush = self.flush.as_ref().expect("a function that runs flushes");
-        let symbol = self.engine.lookup(&flush.symbol);
-        assert!(!symbol.is_null(), "no function `{}`", flush.symbol);
+        let grid = (blocks, blocks, flush.threads);
+        self.run_together(&flush.symbol, flush.shared_bytes, schedule, grid, order)
+    }
+
+    /// The same by so many clusters.
+    pub fn run_clusters(&self, schedule: &[u64], count: u32, order: Order) -> Result<(), String> {
+        let flush = self.flush.as_ref().expect("a function that runs flushes");
+        let clusters = flush.clusters.as_ref().expect("one for clusters");
+        let grid = (count * CLUSTER_BLOCKS, CLUSTER_BLOCKS, flush.threads);
+        let shared = clusters.shared_bytes;
+        self.run_together(&clusters.symbol, shared, schedule, grid, order)
+    }
+
+    fn run_together(
+        &self,
+        symbol: &str,
+        shared_bytes: u32,
+        schedule: &[u64],
+        grid: (u32, u32, u32),
+        order: Order,
+    ) -> Result<(), String> {
+        let found = self.engine.lookup(symbol);
+        assert!(!found.is_null(), "no function `{symbol}`");
         // SAFETY: the pass gives it this signature.
-        let code = unsafe { std::mem::transmute::<*mut (), SimFn>(symbol) };
+        let code = unsafe { std::mem::transmute::<*mut (), SimFn>(found) };
         let mut threads = Threads::default();
         threads.order = order;
-        let (grid, shared) = ((blocks, flush.threads), flush.shared_bytes as usize);
         let arguments = [schedule.as_ptr() as u64];
         // SAFETY: the schedule is one for the functions of this module.
-        unsafe { threads.run_together(code, grid, &arguments, shared, 0xFF) }
+        unsafe { threads.run_together(code, grid, &arguments, shared_bytes as usize, 0xFF) }
     }
 
     fn launch(&self, function: &GpuFunction, arguments: &[u64], (x, y): (u64, u32), order: Order) {

@@ -637,6 +637,8 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     shared memory at once, and how many times as many are on their way or there. A thread has one row and one column. An optional
     fourth number is the byte offset of the weights in the flush's shared memory; the buffers of rows are then at offset 0.
 
+    One that is also `clustered` has such a size for clusters of 16 blocks too, each of which computes instances of its own.
+
     `rounded` to `tf32` or `bf16`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
     times its columns. With `weights`, the right sides are parameters that are rounded when they are loaded.
 
@@ -651,7 +653,8 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     - `ragged_tiles_c6`: `rounded` is `tf32` or `bf16`, and `weights` are of a parameter each.
     - `ragged_tiles_c7`: where it is `resident`, it is not rounded and has one loop. A block has 4, 8, 16 or 32 columns, of which
       the tile's are a multiple, 16, 32 or 64 terms and 2 to 4 times as many. All sums are of parameters whose terms are
-      multiples of that and are filled to no more by the other sizes, and of rows that are copied by 4 elements.
+      multiples of that and are filled to no more by the other sizes, and of rows that are copied by 4 elements. The same
+      holds of `clustered`, of whose columns the tile has at most 16 times as many.
 
     ```mlir
     ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 {
@@ -666,12 +669,13 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$small, DenseI64ArrayAttr:$large, I64Attr:$from,
                        OptionalAttr<DenseI64ArrayAttr>:$largest, OptionalAttr<I64Attr>:$above,
-                       OptionalAttr<DenseI64ArrayAttr>:$resident, OptionalAttr<Cfb_PrecisionAttr>:$rounded,
-                       UnitAttr:$weights);
+                       OptionalAttr<DenseI64ArrayAttr>:$resident, OptionalAttr<DenseI64ArrayAttr>:$clustered,
+                       OptionalAttr<Cfb_PrecisionAttr>:$rounded, UnitAttr:$weights);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `over` $over `small` $small `large` $large `from` $from (`largest` $largest^ `from` $above)?
-    (`resident` $resident^)? (`rounded` `` $rounded^)? (`weights` $weights^)? attr-dict-with-keyword $body
+    (`resident` $resident^)? (`clustered` $clustered^)? (`rounded` `` $rounded^)? (`weights` $weights^)?
+    attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

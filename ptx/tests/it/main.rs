@@ -37,6 +37,7 @@ impl Case {
                 threads: 32,
                 dynamic_shared_bytes: 0,
                 is_together: false,
+                blocks_of_cluster: 1,
                 poison: 0xff,
                 order: forward_and_backward,
                 tensor_cores: TensorCores::Nearest,
@@ -47,6 +48,11 @@ impl Case {
     fn blocks(mut self, blocks: u32, is_together: bool) -> Case {
         self.launch.grid = (blocks, 1);
         self.launch.is_together = is_together;
+        self
+    }
+
+    fn clusters_of(mut self, blocks: u32) -> Case {
+        self.launch.blocks_of_cluster = blocks;
         self
     }
 
@@ -113,7 +119,7 @@ fn each_opcode_that_is_not_arithmetic_has_a_case() {
     let words = cases.iter().flat_map(|case| case.split(ends));
     let words: HashSet<&str> = words.collect();
     let names = [
-        "atom", "bar", "bra", "brx", "cp", "fence", "ld", "mma", "ret", "st",
+        "atom", "bar", "barrier", "bra", "brx", "cp", "fence", "ld", "mma", "ret", "st",
     ];
     let listed = include_str!("../opcodes.txt").lines();
     let missing = listed.filter(|opcode| {

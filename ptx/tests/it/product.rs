@@ -51,6 +51,7 @@ fn run(text: &str, x: &[f32], w: &[f32]) -> Vec<u32> {
         threads: 128,
         dynamic_shared_bytes: 0,
         is_together: false,
+        blocks_of_cluster: 1,
         poison: 0xff,
         order: forward_and_backward,
         tensor_cores: TensorCores::Nearest,

@@ -77,6 +77,57 @@ fn a_missing_fence_shows() {
     assert_eq!(sums(&unfenced.replace("relaxed", "acquire")), [46; 4]);
 }
 
+/// Blocks of two clusters add up what those of their own wrote.
+fn add_up_in_clusters(barrier: &str) -> Case {
+    let body = format!(
+        "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; and.b32 %r9, %r2, 2; setp.ne.b32 %p1, %r1, 0;
+         mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd2, %rd1; add.s32 %r3, %r2, 10;
+         @%p1 bra $L_written; st.global.b32 [%rd2], %r3; $L_written:
+         {barrier}
+         @%p1 bra $L_end;
+         mul.wide.u32 %rd3, %r9, 4; add.s64 %rd3, %rd3, %rd1; ld.global.v2.b32 {{%r5, %r6}}, [%rd3];
+         add.s32 %r5, %r5, %r6; st.global.b32 [%rd2+16], %r5; $L_end: ret;"
+    );
+    Case::new(&body, 8).blocks(4, true).clusters_of(2)
+}
+
+#[test]
+fn blocks_of_a_cluster_wait_for_each_other() {
+    let (arrive, wait) = (
+        "barrier.cluster.arrive.aligned;",
+        "barrier.cluster.wait.aligned;",
+    );
+    let sums = |barrier: &str| add_up_in_clusters(barrier).run().unwrap()[4..].to_vec();
+    let right = [21, 21, 25, 25];
+    assert_eq!(sums(&format!("{arrive} {wait}")), right);
+    assert_eq!(sums(&format!("{arrive} {wait} {arrive} {wait}")), right);
+    assert_ne!(sums(""), right);
+    // What was read before is read anew behind the wait.
+    let early = "ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%rd1];";
+    assert_eq!(sums(&format!("{early} {arrive} {early} {wait}")), right);
+    // Who has arrived and does not wait may be too early.
+    assert_ne!(sums(arrive), right);
+    let refused = |barrier: &str| add_up_in_clusters(barrier).refused();
+    for (barrier, expected) in [
+        (wait.to_owned(), "at which it did not arrive"),
+        (
+            format!("{arrive} {arrive} {wait}"),
+            "arrives at its cluster's barrier twice",
+        ),
+        (
+            format!("@%p1 bra $L_end; {arrive} {wait}"),
+            "waits for its cluster, of whose 64 threads 62 have ended",
+        ),
+        (
+            format!("@%p1 bra $L_all; {arrive} {wait} $L_all: bar.sync 0;"),
+            "waits for what no other block will write",
+        ),
+    ] {
+        let error = refused(&barrier);
+        assert!(error.contains(expected), "{barrier}: {error}");
+    }
+}
+
 #[test]
 fn blocks_that_wait_for_nobody_end_with_an_error() {
     let error = add_up(GRID_BARRIER, false).refused();

@@ -139,6 +139,7 @@ mod tests {
             launches: vec![GpuLaunch {
                 functions: vec![function(0, 2), function(3, 10)],
                 resident: None,
+                clustered: None,
                 beside: false,
             }],
             ..GpuKernel::default()

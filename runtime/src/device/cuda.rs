@@ -15,12 +15,13 @@ mod streams;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cohort_abi::gpu::{GpuFlush, GpuFunction};
+use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
+use cohort_abi::gpu::{GpuClusters, GpuFlush, GpuFunction};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
 
 use super::queue::Queue;
-use super::{Beside, Device, Options, Piece, Problem, Work};
+use super::{Beside, Clusters, Device, FlushGrid, Options, Piece, Problem, Work};
 use crate::error::Error;
 use crate::memory::SLACK;
 use crate::program::artifact::DeviceCode;
@@ -58,6 +59,8 @@ pub struct Cuda {
     functions: Vec<Function>,
     /// What runs a whole flush, where the card can.
     flush: Option<Cooperative>,
+    /// The same with clusters.
+    clusters: Option<Cooperative>,
     memory: Memory,
     staging: Staging,
     gather: Gather,
@@ -66,10 +69,25 @@ pub struct Cuda {
     work: Work,
 }
 
+fn capability_of(device: sys::CUdevice) -> Result<(u32, u32), Problem> {
+    use CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+    };
+    let asked = |wanted| Ok(attribute(device, wanted)? as u32);
+    Ok((asked(MAJOR)?, asked(MINOR)?))
+}
+
 impl Cuda {
     /// Whether there is a driver that is new enough, and a device.
     pub fn probe() -> Result<(), Error> {
         first_device().map(drop)
+    }
+
+    /// The compute capability of the first device that the driver shows; nothing where there is none.
+    pub fn capability() -> Option<(u32, u32)> {
+        let (device, _) = first_device().ok()?;
+        capability_of(device).ok()
     }
 
     /// The first device that the driver shows (`CUDA_VISIBLE_DEVICES`), with the best of these codes
@@ -77,12 +95,7 @@ impl Cuda {
     pub fn open(codes: &[DeviceCode], options: Options) -> Result<Cuda, Error> {
         let (device, name) = first_device()?;
         let on_device = |problem: Problem| problem.on(&name);
-        use CUdevice_attribute::{
-            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
-            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
-        };
-        let asked = |wanted| attribute(device, wanted).map_err(on_device);
-        let capability = (asked(MAJOR)? as u32, asked(MINOR)? as u32);
+        let capability = capability_of(device).map_err(on_device)?;
         let codes = code::choose(codes, capability).map_err(on_device)?;
         Cuda::prepare(device, name.clone(), &codes, options).map_err(on_device)
     }
@@ -115,6 +128,7 @@ impl Cuda {
             clock: Clock::default(),
             functions: Vec::new(),
             flush: None,
+            clusters: None,
             memory: Memory::new(loaded.device, streams.first()),
             loaded,
             streams,
@@ -149,6 +163,7 @@ impl Device for Cuda {
         let mut beside = Cuda::with(self.loaded.clone(), self.name.clone(), self.options)?;
         beside.functions.clone_from(&self.functions);
         beside.flush = self.flush;
+        beside.clusters = self.clusters;
         let addresses = constants.iter().map(|piece| piece.address);
         Ok(Some((Box::new(beside), addresses.collect())))
     }
@@ -251,21 +266,43 @@ impl Device for Cuda {
         Ok(self.flush.as_ref().map(|flush| flush.blocks))
     }
 
+    fn prepare_clusters(
+        &mut self,
+        clusters: &GpuClusters,
+        threads: u32,
+    ) -> Result<Option<Clusters>, Problem> {
+        self.enter()?;
+        let Loaded { device, module, .. } = *self.loaded;
+        if !self.options.times {
+            self.clusters = Cooperative::of_clusters(device, module, (clusters, threads))?;
+        }
+        Ok(self.clusters.as_ref().map(|found| {
+            let count = found.blocks / CLUSTER_BLOCKS;
+            let parts = count;
+            Clusters { count, parts }
+        }))
+    }
+
     unsafe fn run_flush(
         &mut self,
         schedule: u64,
-        blocks: u32,
+        grid: FlushGrid,
         queue: &Queue,
+        _: Piece,
     ) -> Result<(), Problem> {
         self.enter()?;
         let stream = self.streams.first();
-        let launched = match &self.flush {
+        let (flush, blocks) = match grid {
+            FlushGrid::Blocks(blocks) => (&mut self.flush, blocks),
+            FlushGrid::Clusters(count) => (&mut self.clusters, count * CLUSTER_BLOCKS),
+        };
+        let launched = match flush {
             // SAFETY: the caller's promise.
-            Some(flush) => unsafe { flush.launch(schedule, blocks, stream) }.map_err(problem)?,
+            Some(found) => unsafe { found.launch(schedule, blocks, stream) }.map_err(problem)?,
             None => false,
         };
         if !launched {
-            self.flush = None;
+            *flush = None;
             // SAFETY: the caller's promise.
             return unsafe { self.run(queue) };
         }

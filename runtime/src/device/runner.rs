@@ -2,13 +2,15 @@
 //!
 //! 1. The row pools grow to the rows that the executor's arena has; the rows of new inputs are sent.
 //! 2. The launches are listed, those of one depth side by side ([`Queue`]), and where one launch is to run
-//!    all of them, their [`Schedule`] is written.
+//!    all of them, their [`Schedule`] is written. Where blocks form clusters, they are listed for each part of the
+//!    instances as well ([`divide`]).
 //! 3. All index lists, the offsets of lists and the schedule go over in one copy.
 //! 4. The launches are queued.
 //!
 //! Nothing is waited for until rows are asked for, which come back in one copy, or until
 //! [`Runner::fetch`] of nothing.
 
+mod divide;
 mod load;
 mod row_pools;
 
@@ -25,6 +27,7 @@ use super::{Device, Piece, Problem};
 use crate::error::Error;
 use crate::memory::arena::{Arena, Region};
 use crate::report::stats::DeviceStats;
+use divide::Divided;
 use row_pools::RowPools;
 
 /// Of the memory that is free on a device, what may be used unless the user says otherwise.
@@ -41,6 +44,7 @@ pub struct Runner {
     pool: MemoryPool,
     /// By number; `None` for what is never recorded.
     kernels: Vec<Option<Kernel>>,
+    names: Vec<String>,
     /// The constants of all of them.
     constants: Vec<Piece>,
     row_pools: RowPools,
@@ -50,6 +54,7 @@ pub struct Runner {
     blocks: Blocks,
     first_lists: Vec<usize>,
     queue: Queue,
+    divided: Divided,
     /// Where flushes can be one launch.
     persistent: Option<Persistent>,
     schedule: Schedule,
@@ -93,6 +98,10 @@ pub struct Work<'a> {
     /// For each list operand of the launches: where its offsets begin, and where its rows do in the
     /// index.
     pub lists: &'a [(usize, usize)],
+    /// Into how many parts the instances are divided; 0 if they are not.
+    pub parts: usize,
+    /// Of each launch that is divided, behind which of its rows each part ends.
+    pub part_ends: &'a [u32],
 }
 
 /// A launch of a flush.
@@ -113,6 +122,15 @@ pub struct Placed {
     pub list_start: usize,
     /// Launches next to each other of the same wave need nothing of each other.
     pub wave: u32,
+    /// Where the ends of its parts begin among them all, if it is divided; otherwise it reads nothing that one of these makes.
+    pub part_ends: Option<usize>,
+}
+
+/// Some rows of a launch.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    first: u32,
+    count: u32,
 }
 
 impl Runner {
@@ -140,8 +158,13 @@ impl Runner {
         if let Some(flush) = &manifest.gpu_flush {
             let prepared = runner.device.prepare_flush(flush);
             let blocks = prepared.map_err(|problem| runner.error(problem))?;
+            let clusters = match &flush.clusters {
+                Some(clusters) => runner.device.prepare_clusters(clusters, flush.threads),
+                None => Ok(None),
+            };
+            let clusters = clusters.map_err(|problem| runner.error(problem))?;
             runner.persistent = blocks.map(|blocks| {
-                let mut persistent = Persistent::new(flush, blocks);
+                let mut persistent = Persistent::new(flush, blocks, clusters);
                 for kernel in runner.kernels.iter().flatten() {
                     persistent.add(flush, &kernel.gpu, &kernel.functions);
                 }
@@ -157,6 +180,7 @@ impl Runner {
             device,
             pool,
             kernels: Vec::new(),
+            names: (manifest.kernels.iter().map(|kernel| kernel.name.clone())).collect(),
             constants: Vec::new(),
             row_pools: RowPools::new(manifest),
             index: Block::default(),
@@ -164,6 +188,7 @@ impl Runner {
             blocks: Blocks::default(),
             first_lists: Vec::new(),
             queue: Queue::default(),
+            divided: Divided::default(),
             persistent: None,
             schedule: Schedule::default(),
             steps: 0,
@@ -207,6 +232,11 @@ impl Runner {
         Ok(Some(runner))
     }
 
+    /// Into how many parts the instances of a flush can be divided; 0 without clusters.
+    pub fn parts(&self) -> usize {
+        self.persistent.as_ref().map_or(0, Persistent::parts)
+    }
+
     /// The lowest of the kernels' products.
     fn precision(&self) -> Precision {
         let kernels = self.kernels.iter().flatten();
@@ -228,6 +258,7 @@ impl Runner {
             steps: self.steps,
             copies: work.copies,
             graphs: work.graphs,
+            clusters: self.divided.stats(&self.names),
         }
     }
 
@@ -239,6 +270,7 @@ impl Runner {
     /// Sets the counts and times of the device to zero.
     pub fn clear_stats(&mut self) {
         self.device.clear_work();
+        self.divided.clear_stats();
         self.steps = 0;
     }
 
@@ -278,22 +310,32 @@ impl Runner {
             self.queue_level(begin..end, work)?;
             begin = end;
         }
-        self.steps += self.queue.steps();
+        let steps = self.queue.steps();
+        self.steps += steps;
+        self.divide(work)?;
         self.schedule.clear();
         let persistent = self.persistent.as_ref();
-        let blocks = persistent.and_then(|all| self.schedule.write(&self.queue, all));
-        if blocks.is_none() {
-            self.schedule.clear();
+        let divided = self.divided.queues();
+        let scheduled = persistent.and_then(|all| self.schedule.write(&self.queue, divided, all));
+        match scheduled {
+            None => self.schedule.clear(),
+            Some(scheduled) if self.parts() > 0 => {
+                self.divided.count(scheduled.longest, steps, work);
+            }
+            Some(_) => {}
         }
         self.send(arena, work)?;
         // SAFETY: the arguments are those that the ABI lists: row pools of the manifest, whose rows
         // were checked when the index was written, the constants, and scratch that no other call of
         // the wave has. The schedule is the queue's and was sent.
         unsafe {
-            match blocks {
-                Some(blocks) => {
+            match scheduled {
+                Some(scheduled) => {
                     let schedule = self.word(self.schedule_start(work));
-                    self.device.run_flush(schedule, blocks, &self.queue)
+                    let Block { address, bytes, .. } = self.scratch;
+                    let scratch = Piece { address, bytes };
+                    let grid = scheduled.grid;
+                    self.device.run_flush(schedule, grid, &self.queue, scratch)
                 }
                 None => self.device.run(&self.queue),
             }
@@ -343,7 +385,8 @@ impl Runner {
                 launches += kernel.gpu.launches.len();
                 arguments += kernel.arguments();
             }
-            words = self.schedule_start(work) + Schedule::room(persistent, launches, arguments);
+            words = self.schedule_start(work)
+                + Schedule::room(persistent, launches, arguments, work.parts);
         }
         let bytes = (words * size_of::<u32>()) as u64;
         self.pool.grow(&mut *self.device, &mut self.index, bytes, 0)
@@ -382,13 +425,18 @@ impl Runner {
             bytes = self.scratch_bytes(placed)?.saturating_add(bytes);
             most = bytes.max(most);
         }
+        most = most.max(self.scratch_of_parts(work)?);
         self.pool
             .grow(&mut *self.device, &mut self.scratch, most, 0)
     }
 
     fn scratch_bytes(&self, placed: &Placed) -> Result<u64, Problem> {
+        self.scratch_of_rows(placed, placed.entries)
+    }
+
+    fn scratch_of_rows(&self, placed: &Placed, rows: u32) -> Result<u64, Problem> {
         let kernel = self.kernel_of(placed)?;
-        let bytes = kernel.gpu.scratch(u64::from(placed.entries));
+        let bytes = kernel.gpu.scratch(u64::from(rows));
         Ok(bytes.next_multiple_of(ALIGNMENT))
     }
 
@@ -404,16 +452,17 @@ impl Runner {
         let mut queue = std::mem::take(&mut self.queue);
         let mut scratch = self.scratch.address;
         for number in numbers {
-            let bytes = self.scratch_bytes(&work.launches[number])?;
-            self.queue_call(
-                number,
-                work,
-                Piece {
-                    address: scratch,
-                    bytes,
-                },
-                &mut queue,
-            )?;
+            let placed = &work.launches[number];
+            let bytes = self.scratch_bytes(placed)?;
+            let piece = Piece {
+                address: scratch,
+                bytes,
+            };
+            let rows = Rows {
+                first: 0,
+                count: placed.entries,
+            };
+            self.queue_call((number, rows), work, piece, &mut queue)?;
             scratch += bytes;
         }
         queue.end_level();
@@ -421,9 +470,10 @@ impl Runner {
         Ok(())
     }
 
+    /// Queues some rows of a launch; all of them if its unit is the call.
     fn queue_call(
         &self,
-        number: usize,
+        (number, of_call): (usize, Rows),
         work: &Work<'_>,
         scratch: Piece,
         queue: &mut Queue,
@@ -435,11 +485,11 @@ impl Runner {
             Unit::Calls => self.blocks.of(self.first_lists[number], &kernel.gpu),
         };
         let arguments = queue.call(scratch);
-        self.fill_arguments(kernel, placed, work, arguments);
+        self.fill_arguments(kernel, (placed, of_call), work, arguments);
         arguments.push(scratch.address);
         let blocks = work.index.len() + work.offsets.len();
         arguments.extend(lists.iter().map(|list| self.word(blocks + list.start)));
-        let rows = u64::from(placed.entries);
+        let rows = u64::from(of_call.count);
         let launches = kernel.gpu.launches.iter().zip(&kernel.functions);
         // A launch of calls without tiles is left out; what is beside it is beside those that are left.
         let mut is_first_of_wave = true;
@@ -477,24 +527,25 @@ impl Runner {
     fn fill_arguments(
         &self,
         kernel: &Kernel,
-        placed: &Placed,
+        (placed, rows): (&Placed, Rows),
         work: &Work<'_>,
         arguments: &mut Vec<u64>,
     ) {
         let word = |at: usize| self.word(at);
         let mut lists = work.lists[placed.list_start..].iter();
-        arguments.push(u64::from(placed.entries));
+        let skipped = rows.first as usize;
+        arguments.push(u64::from(rows.count));
         for (position, operand) in kernel.operands.iter().enumerate() {
-            let index = placed.index_start + position * placed.entries as usize;
+            let index = placed.index_start + position * placed.entries as usize + skipped;
             let (base, index, offsets) = match operand {
                 Operand::Scalar(_) | Operand::Length => (0, word(index), 0),
                 Operand::Row { pool }
                 | Operand::Ragged { pool, .. }
                 | Operand::Stacked { pool, .. } => (self.row_pools.place(*pool).0, word(index), 0),
                 Operand::Rows { pool } => {
-                    let (offsets, rows) = lists.next().copied().unwrap_or_default();
-                    let offsets = word(work.index.len() + offsets);
-                    (self.row_pools.place(*pool).0, word(rows), offsets)
+                    let (offsets, listed) = lists.next().copied().unwrap_or_default();
+                    let offsets = word(work.index.len() + offsets + skipped);
+                    (self.row_pools.place(*pool).0, word(listed), offsets)
                 }
             };
             arguments.extend([base, index, offsets]);
@@ -504,9 +555,9 @@ impl Runner {
             arguments.push(word(placed.index_start + firsts));
         }
         for (result, pool) in kernel.results.iter().enumerate() {
-            let first = u64::from(work.result_rows[placed.result_start + result]);
+            let first = work.result_rows[placed.result_start + result] + rows.first;
             let (address, row_bytes) = self.row_pools.place(*pool);
-            arguments.push(address + first * row_bytes);
+            arguments.push(address + u64::from(first) * row_bytes);
         }
         arguments.extend(&kernel.constants);
     }

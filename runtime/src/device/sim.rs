@@ -17,20 +17,23 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use cohort_abi::gpu::{
-    BARRIER, COMMIT, COPY, GRID_BARRIER, GpuFlush, GpuFunction, MOST_SHARED_BYTES, MULTIPLY, SimFn,
-    TO_BF16_PAIR, TO_TF32, WAIT,
+    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, GpuClusters, GpuFlush, GpuFunction,
+    MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES, MULTIPLY, SimFn, TO_BF16_PAIR, TO_TF32, WAIT,
 };
 
 use super::queue::{Launch, Queue};
-use super::{Beside, Device, Piece, Problem, TensorCores, Work};
+use super::{Beside, Clusters, Device, FlushGrid, Piece, Problem, TensorCores, Work};
 use crate::memory::{AlignedBuffer, SLACK};
 use crate::program::artifact::DeviceCode;
 use crate::program::code::{CompiledCode, Program};
 use block::{cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_wait};
 use text::Text;
 
-pub use block::{Order, Threads, cohort_sim_barrier, cohort_sim_grid_barrier};
+pub use block::{
+    Order, Threads, cohort_sim_barrier, cohort_sim_cluster_barrier, cohort_sim_grid_barrier,
+};
 pub use warp::{cohort_sim_to_bf16_pair, cohort_sim_to_tf32};
 
 /// The functions that kernels call where they run on the simulator.
@@ -38,6 +41,7 @@ pub fn symbols() -> Vec<(&'static str, *const ())> {
     vec![
         (BARRIER, cohort_sim_barrier as *const ()),
         (GRID_BARRIER, cohort_sim_grid_barrier as *const ()),
+        (CLUSTER_BARRIER, cohort_sim_cluster_barrier as *const ()),
         (COPY, cohort_sim_copy as *const ()),
         (COMMIT, cohort_sim_commit as *const ()),
         (WAIT, cohort_sim_wait as *const ()),
@@ -56,6 +60,9 @@ const GUARD_BYTE: u8 = 0xa5;
 const MOST_THREADS: u32 = 1024;
 /// Blocks that are on the device together. So few that each computes several of a step.
 const TOGETHER: u32 = 3;
+/// Clusters that are there together, and parts of the instances: as many as an H200 has clusters.
+const CLUSTERS: u32 = 2;
+const PARTS: u32 = 8;
 
 /// The names of both kinds, for messages.
 const COMPILED: &str = "the simulated GPU";
@@ -75,8 +82,9 @@ pub struct Sim {
     name: &'static str,
     kernels: Kernels,
     functions: Vec<Function>,
-    /// What runs a whole flush, and the threads of its blocks.
+    /// What runs a whole flush, and the threads of its blocks; and the same in clusters.
     flush: Option<(Function, u32)>,
+    clusters: Option<(Function, u32)>,
     together: u32,
     memory: BTreeMap<u64, Allocation>,
     used: u64,
@@ -128,6 +136,7 @@ impl Sim {
             kernels,
             functions: Vec::new(),
             flush: None,
+            clusters: None,
             together: TOGETHER,
             memory: BTreeMap::new(),
             used: 0,
@@ -179,11 +188,16 @@ impl Sim {
         }
     }
 
-    fn find(&self, symbol: &str, threads: u32, shared_bytes: u32) -> Result<Function, Problem> {
-        if threads > MOST_THREADS || shared_bytes > MOST_SHARED_BYTES {
+    fn find(
+        &self,
+        symbol: &str,
+        threads: u32,
+        (shared_bytes, most): (u32, u32),
+    ) -> Result<Function, Problem> {
+        if threads > MOST_THREADS || shared_bytes > most {
             return Err(Problem::NoCode(format!(
                 "`{symbol}` has {threads} threads and {shared_bytes} bytes of shared memory a \
-                 block; a GPU has {MOST_THREADS} and {MOST_SHARED_BYTES}"
+                 block; a GPU has {MOST_THREADS} and {most}"
             )));
         }
         let function = match &self.kernels {
@@ -231,7 +245,7 @@ impl Sim {
                 let threads = launch.threads;
                 let (symbol, memory) = (&function.symbol, &mut self.memory);
                 let block = (launch.grid, threads, function.shared_bytes);
-                text.run(symbol, block, false, arguments, memory)
+                text.run(symbol, block, None, arguments, memory)
             }
             // SAFETY: the caller's promise.
             (Kernels::Compiled(_, threads), Some(found)) => unsafe {
@@ -260,6 +274,7 @@ impl Device for Sim {
         let mut beside = Sim {
             functions: self.functions.clone(),
             flush: self.flush.clone(),
+            clusters: self.clusters.clone(),
             together: self.together,
             is_timed: self.is_timed,
             ..Sim::with(self.name, kernels, self.faults)
@@ -320,7 +335,7 @@ impl Device for Sim {
             shared_bytes,
             ..
         } = function;
-        let found = self.find(symbol, *threads, *shared_bytes)?;
+        let found = self.find(symbol, *threads, (*shared_bytes, MOST_SHARED_BYTES))?;
         self.functions.push(found);
         Ok(self.functions.len() - 1)
     }
@@ -397,37 +412,67 @@ impl Device for Sim {
             shared_bytes,
             ..
         } = flush;
-        let found = self.find(symbol, *threads, *shared_bytes)?;
+        let found = self.find(symbol, *threads, (*shared_bytes, MOST_SHARED_BYTES))?;
         self.flush = Some((found, *threads));
         Ok(Some(self.together))
+    }
+
+    fn prepare_clusters(
+        &mut self,
+        clusters: &GpuClusters,
+        threads: u32,
+    ) -> Result<Option<Clusters>, Problem> {
+        let GpuClusters {
+            symbol,
+            shared_bytes,
+            ..
+        } = clusters;
+        let is_there = match &self.kernels {
+            Kernels::Text(text) => text.has(symbol),
+            Kernels::Compiled(..) => true,
+        };
+        if self.is_timed || !is_there {
+            return Ok(None);
+        }
+        let found = self.find(symbol, threads, (*shared_bytes, MOST_CLUSTER_SHARED_BYTES))?;
+        self.clusters = Some((found, threads));
+        Ok(Some(Clusters {
+            count: CLUSTERS,
+            parts: PARTS,
+        }))
     }
 
     unsafe fn run_flush(
         &mut self,
         schedule: u64,
-        blocks: u32,
-        queue: &Queue,
+        grid: FlushGrid,
+        _: &Queue,
+        scratch: Piece,
     ) -> Result<(), Problem> {
         self.call_seconds.clear();
-        for (call, ..) in queue.waves().flatten() {
-            self.clear_scratch(call.scratch);
-        }
+        self.clear_scratch(scratch);
         self.launches += 1;
         self.work.launches += 1;
         self.alive()?;
-        let Some((flush, threads)) = &self.flush else {
+        // The blocks that wait for each other are all, or those of a cluster.
+        let (flush, blocks, team) = match grid {
+            FlushGrid::Blocks(blocks) => (&self.flush, blocks, blocks),
+            FlushGrid::Clusters(count) => (&self.clusters, count * CLUSTER_BLOCKS, CLUSTER_BLOCKS),
+        };
+        let Some((flush, threads)) = flush else {
             return Err(Problem::NoCode("no function runs a flush".to_owned()));
         };
-        let (grid, shared) = ((blocks, *threads), flush.shared_bytes as usize);
+        let shared = flush.shared_bytes as usize;
         let run = match (&mut self.kernels, flush.function) {
             (Kernels::Text(text), _) => {
                 let (symbol, memory) = (&flush.symbol, &mut self.memory);
                 let block = ((blocks, 1), *threads, flush.shared_bytes);
-                text.run(symbol, block, true, &[schedule], memory)
+                text.run(symbol, block, Some(team), &[schedule], memory)
             }
             // SAFETY: the caller's promise.
-            (Kernels::Compiled(_, threads), Some(found)) => unsafe {
-                threads.run_together(found, grid, &[schedule], shared, POISON)
+            (Kernels::Compiled(_, running), Some(found)) => unsafe {
+                let grid = (blocks, team, *threads);
+                running.run_together(found, grid, &[schedule], shared, POISON)
             },
             (Kernels::Compiled(..), None) => Err("it was not compiled".to_owned()),
         };

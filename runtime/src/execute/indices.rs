@@ -12,15 +12,18 @@ use super::ragged::RaggedLaunches;
 use crate::error::Error;
 use crate::memory::arena::Arena;
 use crate::program::log::Entries;
-use crate::recorder::Recorder;
+use crate::recorder::{Part, Recorder};
 
 impl Executor {
     /// Writes the index lists of all launches: from the log, and from recordings.
     pub(super) fn write_indices(&mut self, recorder: &Recorder) -> Result<(), Error> {
         let log = recorder.log();
+        self.begin_division(recorder);
         if self.has_ragged {
             // Then all calls are in the log.
-            return self.write_log::<true>(log);
+            self.write_part_of_log::<true>(recorder, 0, log.len())?;
+            self.end_division();
+            return Ok(());
         }
         let (mut at, mut inside) = (0, true);
         let mut replayed = recorder.replayed().peekable();
@@ -28,12 +31,35 @@ impl Executor {
             if let Some(next) = replayed.peek() {
                 next.recording.fetch_columns();
             }
-            self.write_log::<false>(&log[at..calls.place])?;
+            self.write_part_of_log::<false>(recorder, at, calls.place)?;
             at = calls.place;
+            if self.is_part_over() {
+                self.end_part();
+            }
             inside &= self.write_replayed(&calls);
+            self.written(calls.recording.part(Part::Columns).len());
         }
-        self.write_log::<false>(&log[at..])?;
+        self.write_part_of_log::<false>(recorder, at, log.len())?;
+        self.end_division();
         all_inside(!inside)
+    }
+
+    /// Turns a part of the log into index lists; ends parts of the instances on the way.
+    fn write_part_of_log<const HAS_RAGGED: bool>(
+        &mut self,
+        recorder: &Recorder,
+        from: usize,
+        to: usize,
+    ) -> Result<(), Error> {
+        let (log, mut at) = (recorder.log(), from);
+        while let Some(end) = self.part_end(recorder, at, to) {
+            self.write_log::<HAS_RAGGED>(&log[at..end])?;
+            self.written(end - at);
+            self.end_part();
+            at = end;
+        }
+        self.written(to - at);
+        self.write_log::<HAS_RAGGED>(&log[at..to])
     }
 
     /// Turns the log into index lists, and notes the rows of calls whose buckets do not tell them. Every row is

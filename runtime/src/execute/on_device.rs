@@ -82,7 +82,7 @@ fn count(index: &mut [u32], first: u32, offsets: impl Iterator<Item = u32>) {
 }
 
 impl launch::Placed {
-    fn on_device(&self, wave: u32) -> Placed {
+    fn on_device(&self, wave: u32, part_ends: Option<usize>) -> Placed {
         Placed {
             kernel: self.kernel,
             rows: self.rows,
@@ -91,6 +91,7 @@ impl launch::Placed {
             result_start: self.result_start,
             list_start: self.list_start,
             wave,
+            part_ends,
         }
     }
 }
@@ -127,9 +128,6 @@ impl Executor {
     }
 
     pub(super) fn launch_on_device(&mut self, index_length: usize) -> Result<(), Error> {
-        let Some(runner) = &mut self.device else {
-            return Ok(());
-        };
         write_lists(
             &self.placed,
             &self.kernels,
@@ -139,14 +137,26 @@ impl Executor {
         );
         let mut launches = Vec::with_capacity(self.cached.placed.len() + self.placed.len());
         // Before the first wave.
-        launches.extend(self.cached.placed.iter().map(|placed| placed.on_device(0)));
-        for (placed, launch) in self.placed.iter().zip(&self.groups.launches) {
+        launches.extend((self.cached.placed.iter()).map(|placed| placed.on_device(0, None)));
+        let parts = self.division.parts;
+        let mut part_ends = Vec::new();
+        for (number, (placed, launch)) in self.placed.iter().zip(&self.groups.launches).enumerate()
+        {
             // Of values without rows.
             if placed.rows == 0 {
                 continue;
             }
-            launches.push(placed.on_device(launch.wave));
+            let is_divided = parts > 0 && !self.is_shared(number);
+            let begin = is_divided.then_some(part_ends.len());
+            if is_divided {
+                let end = |part| self.division.end(part, number, self.placed.len());
+                part_ends.extend((0..parts).map(end));
+            }
+            launches.push(placed.on_device(launch.wave, begin));
         }
+        let Some(runner) = &mut self.device else {
+            return Ok(());
+        };
         let lists = self.lists.operands.iter();
         let lists: Vec<(usize, usize)> = lists.map(|list| (list.offsets, list.rows)).collect();
         let work = Work {
@@ -155,6 +165,8 @@ impl Executor {
             index: &self.index.words_mut()[..index_length],
             offsets: &self.lists.offsets,
             lists: &lists,
+            parts,
+            part_ends: &part_ends,
         };
         let begin = Instant::now();
         runner.flush(&self.arena, &work)?;

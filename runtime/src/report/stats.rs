@@ -91,6 +91,69 @@ pub struct DeviceStats {
     pub copies: Copies,
     /// Flushes that were launched as a graph.
     pub graphs: GraphStats,
+    /// Flushes that were one launch, where they could be divided between clusters of blocks; nothing if none could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<ClusterStats>,
+}
+
+/// Flushes that were one launch of a program that can divide them between clusters of blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClusterStats {
+    /// How many.
+    pub flushes: u64,
+    /// Of these, how many were divided.
+    pub divided: u64,
+    /// What those launched that were not.
+    pub undivided: StepsLaunched,
+    /// Of those that were divided, what all clusters compute together,
+    pub shared: StepsLaunched,
+    /// and the part that takes longest.
+    pub longest: StepsLaunched,
+}
+
+/// Steps one after another, and what is launched in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StepsLaunched {
+    /// How many.
+    pub steps: u64,
+    /// By kernels and rows.
+    pub launches: Vec<RowsLaunched>,
+}
+
+/// A kernel's launches for so many rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RowsLaunched {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Rows of each.
+    pub rows: u32,
+    /// How often it was launched for so many.
+    pub times: u64,
+}
+
+impl StepsLaunched {
+    fn join(&mut self, other: StepsLaunched) {
+        self.steps += other.steps;
+        for other in other.launches {
+            let is_same =
+                |own: &&mut RowsLaunched| (&own.kernel, own.rows) == (&other.kernel, other.rows);
+            match self.launches.iter_mut().find(is_same) {
+                Some(own) => own.times += other.times,
+                None => self.launches.push(other),
+            }
+        }
+    }
+}
+
+impl ClusterStats {
+    fn join(mut self, other: ClusterStats) -> ClusterStats {
+        self.flushes += other.flushes;
+        self.divided += other.divided;
+        self.undivided.join(other.undivided);
+        self.shared.join(other.shared);
+        self.longest.join(other.longest);
+        self
+    }
 }
 
 impl DeviceStats {
@@ -108,6 +171,10 @@ impl DeviceStats {
             peak_memory_bytes: self.peak_memory_bytes.max(other.peak_memory_bytes),
             launches: self.launches + other.launches,
             steps: self.steps + other.steps,
+            clusters: match (self.clusters, other.clusters) {
+                (Some(one), Some(two)) => Some(one.join(two)),
+                (one, two) => one.or(two),
+            },
             copies: self.copies.join(other.copies),
             graphs: self.graphs.join(other.graphs),
             ..self

@@ -37,6 +37,7 @@ fn gpu(symbol: &str, constants: Vec<Constant>, shared_bytes: u32) -> GpuKernel {
         launches: vec![GpuLaunch {
             functions: vec![function(symbol.to_owned(), 0, TILE)],
             resident: None,
+            clustered: None,
             beside: false,
         }],
     }

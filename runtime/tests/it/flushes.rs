@@ -90,6 +90,7 @@ fn session(flush: &str, blocks: u32, config: Config) -> Session {
         shared_bytes: manifest.kernels.iter().map(shared).max().unwrap(),
         argument_bytes: 32,
         functions: FUNCTIONS.map(|(name, _)| name.to_owned()).to_vec(),
+        clusters: None,
     });
     functions.0.extend([
         ("flush", crate::flushes::flush as *const ()),

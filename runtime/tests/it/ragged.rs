@@ -405,6 +405,7 @@ fn on_gpu(operand: Option<usize>) -> GpuKernel {
                 calls: operand.map(tiles),
             }],
             resident: None,
+            clustered: None,
             beside: false,
         }],
         ..GpuKernel::default()

@@ -32,56 +32,84 @@ impl Effort {
 /// What code for GPUs a program is compiled to.
 #[derive(Clone, Debug, Default)]
 pub struct GpuCode {
-    /// For every GPU from [`Architecture::OLDEST`] on.
-    ptx: bool,
+    /// For every GPU from an architecture on, each of these.
+    ptx: Vec<Architecture>,
     cubins: Vec<Architecture>,
     /// For the simulator, in the host's code.
     simulator: bool,
 }
 
 impl GpuCode {
-    /// For a GPU that is not known yet.
-    pub const ANY_GPU: GpuCode = GpuCode {
-        ptx: true,
-        cubins: Vec::new(),
-        simulator: false,
-    };
+    /// For a GPU of a compute capability; without one, for any.
+    pub fn for_capability(capability: Option<(u32, u32)>) -> GpuCode {
+        let major = capability.map_or(0, |(major, _)| major);
+        match (9..12).contains(&major) {
+            true => GpuCode::with_clusters(),
+            false => GpuCode::of_ptx(Architecture::OLDEST),
+        }
+    }
+
+    /// For a GPU that has clusters, as the simulator that interprets PTX does.
+    pub fn with_clusters() -> GpuCode {
+        GpuCode::of_ptx(Architecture::WITH_CLUSTERS)
+    }
+
+    fn of_ptx(name: &str) -> GpuCode {
+        GpuCode {
+            ptx: Architecture::parse(name).into_iter().collect(),
+            ..GpuCode::default()
+        }
+    }
 
     /// For the simulator alone.
     pub const SIMULATOR: GpuCode = GpuCode {
-        ptx: false,
+        ptx: Vec::new(),
         cubins: Vec::new(),
         simulator: true,
     };
 
-    /// Reads `sm_90,sm_100,ptx,sim`; PTX comes along with every CUBIN, for later devices.
+    /// Reads `sm_90,compute_90,ptx,sim`; PTX for all comes along with every CUBIN, for other devices.
     pub fn parse(list: Option<&str>) -> Result<GpuCode, Stop> {
         let mut code = GpuCode::default();
+        let parse = |name: &str| {
+            Architecture::parse(name).map_err(|error| {
+                Stop::usage(format!(
+                    "{error}; an artifact may also have `ptx`, for all of these, `compute_90` and the like, PTX \
+                     for that one and later ones, and `sim`, for the simulator"
+                ))
+            })
+        };
+        let mut texts = Vec::new();
+        let mut ptx = |architecture: Architecture| {
+            if !texts.contains(&architecture) {
+                texts.push(architecture);
+            }
+        };
+
         for name in list.unwrap_or_default().split(',').map(str::trim) {
             match name {
                 "" => continue,
                 "sim" => code.simulator = true,
-                "ptx" => code.ptx = true,
-                _ => {
-                    let architecture = Architecture::parse(name).map_err(|error| {
-                        Stop::usage(format!(
-                            "{error}; an artifact may also have `ptx`, for all of these, and `sim`, \
-                             for the simulator"
-                        ))
-                    })?;
-                    code.ptx = true;
-                    if !code.cubins.contains(&architecture) {
-                        code.cubins.push(architecture);
+                "ptx" => ptx(parse(Architecture::OLDEST)?),
+                _ => match name.strip_prefix("compute_") {
+                    Some(number) => ptx(parse(&format!("sm_{number}"))?),
+                    None => {
+                        let architecture = parse(name)?;
+                        ptx(parse(Architecture::OLDEST)?);
+                        if !code.cubins.contains(&architecture) {
+                            code.cubins.push(architecture);
+                        }
                     }
-                }
+                },
             }
         }
+        code.ptx = texts;
         Ok(code)
     }
 
     /// Whether there is code for a GPU or the simulator.
     pub fn is_wanted(&self) -> bool {
-        self.ptx || self.simulator
+        !self.ptx.is_empty() || self.simulator
     }
 
     /// What LLVM does for the speed of the host's code, which is the simulator's as well.
@@ -114,12 +142,11 @@ impl GpuCode {
                 bytes: cubin.bytes,
             });
         }
-        if self.ptx {
-            let oldest = Architecture::parse(Architecture::OLDEST).map_err(usage)?;
+        for architecture in &self.ptx {
             codes.push(DeviceCode {
-                target: oldest.to_string(),
+                target: architecture.to_string(),
                 format: DeviceFormat::Ptx,
-                bytes: ptx(context, module, &oldest, cache)?.into_bytes(),
+                bytes: ptx(context, module, architecture, cache)?.into_bytes(),
             });
         }
         match self.simulator {

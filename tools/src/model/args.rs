@@ -377,7 +377,8 @@ impl ModelArguments {
     pub fn gpu_code(&self) -> GpuCode {
         match self.device {
             Device::Cpu => GpuCode::default(),
-            Device::Cuda | Device::PtxSim => GpuCode::ANY_GPU,
+            Device::Cuda => GpuCode::for_capability(device::Cuda::capability()),
+            Device::PtxSim => GpuCode::with_clusters(),
             Device::GpuSim => GpuCode::SIMULATOR,
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::math::EXPANDABLE;
 use cohort_abi::gpu::{
-    ARGUMENT_BYTES, GpuFunction, GpuLaunch, MOST_SHARED_BYTES, Precision, STATIC_SHARED_BYTES,
-    dynamic_shared_bytes,
+    ARGUMENT_BYTES, GpuFunction, GpuLaunch, MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES,
+    Precision, STATIC_SHARED_BYTES, dynamic_shared_bytes,
 };
 use cohort_dialects::builder::{
     Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
@@ -27,7 +27,7 @@ use melior::{
 use super::launches::{self, Launch, Rows, Stage, Tile};
 use super::ops::THREADS;
 use super::site::{Frame, Home, loads_of};
-use super::tile::resident;
+use super::tile::{Resident, resident};
 use super::{Result, rows, tile};
 use crate::emit::Emitter;
 use crate::gpu::binary::SUPPORTED_MATH;
@@ -35,9 +35,10 @@ use crate::read_rows::body::Body;
 use crate::read_rows::kernel::Kernel;
 use crate::read_rows::memory::{Arguments, OperandFields};
 
-/// The limits of static and of dynamic shared memory per block, in bytes.
+/// The limits of static and of dynamic shared memory per block, in bytes, the last of blocks in clusters.
 pub const SHARED: i64 = STATIC_SHARED_BYTES as i64;
 pub const MOST_SHARED: i64 = MOST_SHARED_BYTES as i64;
+pub const MOST_CLUSTER_SHARED: i64 = MOST_CLUSTER_SHARED_BYTES as i64;
 
 /// Threads that a processor should hold at least: as many registers as that leaves are a thread's.
 /// Without saying so, the assembler may spill some to make room for more blocks.
@@ -100,22 +101,22 @@ pub fn lower<'c>(
             }
         })
         .collect();
-    let residents = launches
+    let held = launches
         .iter()
         .enumerate()
         .map(|(at, launch)| match launch {
-            Launch::Tile(tile) => writer.resident(&format!("{name}${at}"), tile),
-            Launch::Rows(_) => Ok(None),
+            Launch::Tile(tile) => writer.held(&format!("{name}${at}"), tile),
+            Launch::Rows(_) => Ok([None, None]),
         });
-    let residents: Result<Vec<Option<GpuFunction>>> = residents.collect();
+    let held: Result<Vec<[Option<GpuFunction>; 2]>> = held.collect();
     let precisions = launches.iter().map(|launch| match launch {
         Launch::Tile(tile) => tile.precision,
         Launch::Rows(_) => Precision::F32,
     });
     let precision = precisions.into_iter().find(|p| *p != Precision::F32);
     let mut launches = in_waves(functions?, &waves);
-    for (launch, resident) in launches.iter_mut().zip(residents?) {
-        launch.resident = resident;
+    for (launch, held) in launches.iter_mut().zip(held?) {
+        [launch.resident, launch.clustered] = held;
     }
     let description = GpuDescription {
         scratch_bytes: memory.once_bytes as u64,
@@ -150,6 +151,7 @@ pub(super) fn in_waves(functions: Vec<Vec<GpuFunction>>, waves: &[usize]) -> Vec
     let launches = launches.map(|(number, functions)| GpuLaunch {
         functions,
         resident: None,
+        clustered: None,
         beside: number > 0 && waves[number] == waves[number - 1],
     });
     launches.collect()
@@ -332,33 +334,53 @@ impl<'c> FunctionWriter<'_, 'c> {
         functions.collect()
     }
 
-    /// The function that flushes run in the place of the small one, where there is one.
-    fn resident(&self, name: &str, tile: &Tile<'c>) -> Result<Option<GpuFunction>> {
-        let Some(resident) = tile.resident else {
-            return Ok(None);
-        };
-        let symbol = format!("{name}_resident");
-        let shared = resident.shared_bytes(&tile.chains);
-        fits(tile.op, shared, MOST_SHARED)?;
+    /// The functions that flushes run in the place of the small one, where there are some: in blocks by themselves, and in
+    /// clusters.
+    fn held(&self, name: &str, tile: &Tile<'c>) -> Result<[Option<GpuFunction>; 2]> {
+        let resident = tile.resident.map(|size| {
+            let symbol = format!("{name}_resident");
+            let blocks = tile.columns() / size.columns;
+            self.resident(symbol, tile, size, (MOST_SHARED, blocks))
+        });
+        let clustered = tile.clustered.map(|size| {
+            let symbol = format!("{name}_clustered");
+            // A number that divides those of a cluster.
+            let blocks = (tile.columns() / size.columns).unsigned_abs();
+            let blocks = blocks.next_power_of_two() as i64;
+            self.resident(symbol, tile, size, (MOST_CLUSTER_SHARED, blocks))
+        });
+        Ok([resident.transpose()?, clustered.transpose()?])
+    }
+
+    /// A function whose weights stay in `most` bytes of shared memory at most, and that has so many blocks along the columns.
+    fn resident(
+        &self,
+        symbol: String,
+        tile: &Tile<'c>,
+        size: Resident,
+        (most, blocks): (i64, i64),
+    ) -> Result<GpuFunction> {
+        let shared = size.shared_bytes(&tile.chains);
+        fits(tile.op, shared, most)?;
         let function = self.function(&symbol, (THREADS, shared), |e, frame| {
-            resident::write(e, frame, tile, (resident, self.number));
+            resident::write(e, frame, tile, (size, blocks, self.number));
             Ok(())
         })?;
         let only = Attribute::unit(self.context);
         set_attribute(function, marks::ONLY_IN_FLUSH, only);
-        if let Some(at) = resident.held_at {
+        if let Some(at) = size.held_at {
             set_attribute(function, marks::HELD_AT, self.module.i64_attr(at));
         }
-        Ok(Some(GpuFunction {
+        Ok(GpuFunction {
             symbol,
             from_rows: 0,
             threads: THREADS as u32,
             tile_rows_per_row: tile.matrix_rows() as u64,
-            tile_rows: resident.rows() as u64,
-            column_blocks: (tile.columns() / resident.columns) as u32,
+            tile_rows: size.rows() as u64,
+            column_blocks: blocks as u32,
             shared_bytes: shared as u32,
             calls: None,
-        }))
+        })
     }
 
     fn rows(&self, name: &str, number: usize, rows: &Rows<'c>) -> Result<Vec<GpuFunction>> {

@@ -38,8 +38,10 @@ pub struct Tile<'c> {
     /// Each with the rows from which on it is used.
     pub large: (Size, i64),
     pub largest: Option<(Size, i64)>,
-    /// The size for flushes that are one launch, whose weights stay in shared memory.
+    /// The size for flushes that are one launch, whose weights stay in shared memory,
     pub resident: Option<Resident>,
+    /// and the one for clusters.
+    pub clustered: Option<Resident>,
 }
 
 /// A sum of products, `init + a₀·w₀ + a₁·w₁ + …`, of each gate.
@@ -181,7 +183,7 @@ impl<'c> Tile<'c> {
         };
         let largest = op.has_attribute(&keys::LARGEST).then_some(keys::LARGEST);
         let largest = largest.map(|name| Ok((size(name)?, number(op, keys::ABOVE)?)));
-        let resident = match integers(op, keys::RESIDENT)[..] {
+        let held = |name: Key<'_>| match integers(op, name)[..] {
             [columns, terms, stages, ref at @ ..] => Some(Resident {
                 columns,
                 terms,
@@ -232,7 +234,8 @@ impl<'c> Tile<'c> {
             small: size(keys::SMALL)?,
             large: (size(keys::LARGE)?, number(op, keys::FROM)?),
             largest: largest.transpose()?,
-            resident,
+            resident: held(keys::RESIDENT),
+            clustered: held(keys::CLUSTERED),
         })
     }
 

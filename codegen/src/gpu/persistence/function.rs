@@ -1,28 +1,31 @@
 //! Writes the function that runs a flush; `abi/src/gpu/flush.rs` has the layout of what it reads.
 
-use cohort_abi::gpu::GpuFlush;
-use cohort_abi::gpu::flush::{HEADER_WORDS, LAUNCH_WORDS, STEP_WORDS};
+use cohort_abi::gpu::flush::{
+    CLUSTER_BLOCKS, CLUSTER_WORDS, HEADER_WORDS, LAUNCH_WORDS, STEP_WORDS,
+};
 use cohort_abi::manifest::Elem;
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
     Builder, CmpiPredicate, Op, Val, arguments_of, region_with_block, results_of,
 };
-use cohort_dialects::keys;
+use cohort_dialects::keys::{self, Key};
 use melior::{
     Context,
     ir::{
-        Region, Type,
+        Attribute, Region, Type,
         attribute::{StringAttribute, TypeAttribute},
         r#type::FunctionType,
     },
 };
 
 use super::memory::{Memory, Run};
-use super::{BLOCK_OF, GRID_ARRIVE, GRID_WAIT, SHARED_FROM};
+use super::{
+    BLOCK_OF, CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_ARRIVE, GRID_WAIT, IN_CLUSTER, SHARED_FROM,
+};
 use crate::emit::{Emitter, Width};
 use crate::gpu::lower_kernels_to_gpu::function::add_kernel;
 use crate::gpu::lower_kernels_to_gpu::ops::{
-    THREADS, barrier, below, block, commit_copies, thread, wait_for_copies, when,
+    THREADS, barrier, below, block, commit_copies, divide, thread, wait_for_copies, when,
 };
 use crate::gpu::lower_kernels_to_gpu::site::memory;
 
@@ -57,54 +60,85 @@ pub fn argument_bytes(arguments: usize) -> i64 {
     8 * arguments.next_multiple_of(2) as i64
 }
 
-/// Adds the function, and declares what it calls, at the end of the `gpu.module`.
-pub fn write<'c>(
-    context: &'c Context,
-    module: &Builder<'c>,
-    flush: &GpuFlush,
-    (functions, memory): (&[Run], &Memory),
-) {
-    let (pointer, in_shared) = (module.pointer_in(1), module.pointer_in(3));
-    let i64 = module.i64();
-    declare(module, GRID_ARRIVE, &[pointer], None);
-    declare(module, GRID_WAIT, &[pointer, i64], None);
-    for (function, from) in flush.functions.iter().zip(&memory.from) {
-        let types = [in_shared, i64, i64];
-        let block_of = Some((&function[..], *from));
-        declare(module, &block_function(function), &types, block_of);
-    }
-    let shared = i64::from(flush.shared_bytes);
-    let threads = flush.threads as i32;
-    add_kernel(
-        (context, module),
-        &flush.symbol,
-        (&[pointer], threads),
-        shared,
-        |e, arguments, shared| {
-            let Some(shared) = shared else { return };
-            Writer {
-                functions,
-                memory,
-                shared,
-                schedule: arguments[0],
-                argument_bytes: i64::from(flush.argument_bytes),
+/// A function that runs a flush.
+pub struct Flush {
+    pub symbol: &'static str,
+    pub threads: u32,
+    /// Of an order.
+    pub argument_bytes: i64,
+    /// Whether clusters have steps of their own.
+    pub is_clustered: bool,
+}
+
+impl Flush {
+    /// Adds the function, and declares what it calls, at the end of the `gpu.module`.
+    pub fn write<'c>(
+        &self,
+        context: &'c Context,
+        module: &Builder<'c>,
+        (functions, memory): (&[Run], &Memory),
+    ) {
+        let (pointer, in_shared) = (module.pointer_in(1), module.pointer_in(3));
+        let i64 = module.i64();
+        match self.is_clustered {
+            false => {
+                declare(module, GRID_ARRIVE, &[pointer], vec![]);
+                declare(module, GRID_WAIT, &[pointer, i64], vec![]);
             }
-            .steps(e);
-        },
-    );
+            true => {
+                declare(module, CLUSTER_ARRIVE, &[], vec![]);
+                declare(module, CLUSTER_WAIT, &[], vec![]);
+            }
+        }
+        for (run, from) in functions.iter().zip(&memory.from) {
+            let types = [in_shared, i64, i64];
+            let symbol = &run.function.symbol;
+            let mut attributes = vec![(BLOCK_OF, module.symbol(symbol))];
+            if *from > 0 {
+                attributes.push((SHARED_FROM, module.i64_attr(*from)));
+            }
+            if self.is_clustered {
+                attributes.push((IN_CLUSTER, module.unit_attr()));
+            }
+            declare(module, &self.block_function(symbol), &types, attributes);
+        }
+        let body = (&[pointer][..], self.threads as i32);
+        add_kernel(
+            (context, module),
+            self.symbol,
+            body,
+            memory.bytes,
+            |e, arguments, shared| {
+                let Some(shared) = shared else { return };
+                Writer {
+                    flush: self,
+                    functions,
+                    memory,
+                    shared,
+                    schedule: arguments[0],
+                }
+                .steps(e);
+            },
+        );
+    }
+
+    /// The function that runs one block of a kernel's function.
+    fn block_function(&self, function: &str) -> String {
+        let place = if self.is_clustered {
+            "cluster"
+        } else {
+            "block"
+        };
+        format!("{function}${place}")
+    }
 }
 
-/// The function that runs one block of a kernel's function.
-fn block_function(function: &str) -> String {
-    format!("{function}$block")
-}
-
-/// Declares a function; one that runs a block, with whose block it is and where its shared memory begins.
+/// Declares a function.
 fn declare<'c>(
     module: &Builder<'c>,
     symbol: &str,
     types: &[Type<'c>],
-    block_of: Option<(&str, i64)>,
+    more: Vec<(Key<'_>, Attribute<'c>)>,
 ) {
     let context = module.context();
     let ty = FunctionType::new(context, types, &[]).into();
@@ -114,12 +148,7 @@ fn declare<'c>(
         (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
         (keys::SYM_VISIBILITY, private),
     ];
-    if let Some((function, from)) = block_of {
-        attributes.push((BLOCK_OF, module.symbol(function)));
-        if from > 0 {
-            attributes.push((SHARED_FROM, module.i64_attr(from)));
-        }
-    }
+    attributes.extend(more);
     module.op(Op::FuncFunc, &[], &[], &attributes, vec![Region::new()]);
 }
 
@@ -128,12 +157,11 @@ fn call<'c>(e: &Emitter<'c>, symbol: &str, operands: &[Val<'c>]) {
 }
 
 struct Writer<'a, 'c> {
+    flush: &'a Flush,
     functions: &'a [Run],
     memory: &'a Memory,
     shared: Val<'c>,
     schedule: Val<'c>,
-    /// Of an order.
-    argument_bytes: i64,
 }
 
 /// The parts of a schedule, and which block this is.
@@ -141,37 +169,122 @@ struct Writer<'a, 'c> {
 struct Parts<'c> {
     records: Val<'c>,
     launches: Val<'c>,
+    /// Steps of the grid, and all that this block has.
+    of_grid: Val<'c>,
+    steps: Val<'c>,
+    grid: Team<'c>,
+    cluster: Option<Cluster<'c>>,
+}
+
+/// The blocks that share a step, and the number of this one among them.
+#[derive(Clone, Copy)]
+struct Team<'c> {
     me: Val<'c>,
-    all_blocks: Val<'c>,
+    blocks: Val<'c>,
+}
+
+/// Where clusters have steps of their own.
+#[derive(Clone, Copy)]
+struct Cluster<'c> {
+    team: Team<'c>,
+    /// From the number of a step of this block to that of its record.
+    shift: Val<'c>,
+}
+
+impl<'c> Parts<'c> {
+    /// Whether all blocks of the grid share a step, if that is not known.
+    fn is_of_grid(&self, e: &Emitter<'c>, step: Val<'c>) -> Option<Val<'c>> {
+        self.cluster.map(|_| below(e, step, self.of_grid))
+    }
+
+    /// Who shares a step.
+    fn team(&self, e: &Emitter<'c>, step: Val<'c>) -> Team<'c> {
+        match (self.cluster, self.is_of_grid(e, step)) {
+            (Some(cluster), Some(is_of_grid)) => Team {
+                me: e.select(is_of_grid, self.grid.me, cluster.team.me),
+                blocks: e.select(is_of_grid, self.grid.blocks, cluster.team.blocks),
+            },
+            _ => self.grid,
+        }
+    }
+
+    /// The number of a step's record.
+    fn record(&self, e: &Emitter<'c>, step: Val<'c>) -> Val<'c> {
+        match (self.cluster, self.is_of_grid(e, step)) {
+            (Some(cluster), Some(is_of_grid)) => {
+                e.select(is_of_grid, step, e.add(step, cluster.shift))
+            }
+            _ => step,
+        }
+    }
 }
 
 impl<'c> Writer<'_, 'c> {
     fn steps(&self, e: &Emitter<'c>) {
-        let word = |at: i64| e.load_u32(e.offset_by(self.schedule, at * WORD));
-        let (all_blocks, steps) = (word(1), word(2));
-        let records = e.offset_by(self.schedule, HEADER_WORDS as i64 * WORD);
-        let parts = Parts {
-            records,
-            launches: e.offset(records, e.times(steps, STEP_WORDS as i64 * WORD)),
-            me: block(e, GpuDim::X),
-            all_blocks,
-        };
+        let parts = self.parts(e);
         self.hold_nothing(e);
         self.order_first(e, parts, e.int(0));
         barrier(e);
-        e.for_loop(e.int(0), steps, 1, &[], |e, step, _| {
+        e.for_loop(e.int(0), parts.steps, 1, &[], |e, step, _| {
             let is_later = e.b.cmpi(CmpiPredicate::Sgt, step, e.int(0));
             e.if_then(is_later, |e| {
-                call(e, GRID_WAIT, &[self.schedule, e.mul(step, all_blocks)]);
+                // The barrier is behind the step before.
+                let is_of_grid = parts.cluster.map(|_| e.at_least(parts.of_grid, step));
+                at_barrier(e, is_of_grid, |e, is_of_grid| match is_of_grid {
+                    true => {
+                        let arrivals = e.mul(step, parts.grid.blocks);
+                        call(e, GRID_WAIT, &[self.schedule, arrivals]);
+                    }
+                    false => call(e, CLUSTER_WAIT, &[]),
+                });
             });
-            self.blocks(e, parts);
+            self.blocks(e, parts, parts.team(e, step));
             let next = e.add(step, e.int(1));
-            when(e, below(e, next, steps), |e| {
-                call(e, GRID_ARRIVE, &[self.schedule]);
+            when(e, below(e, next, parts.steps), |e| {
+                let is_of_grid = parts.is_of_grid(e, step);
+                at_barrier(e, is_of_grid, |e, is_of_grid| match is_of_grid {
+                    true => call(e, GRID_ARRIVE, &[self.schedule]),
+                    false => call(e, CLUSTER_ARRIVE, &[]),
+                });
                 self.order_first(e, parts, next);
             });
             vec![]
         });
+    }
+
+    /// Reads the header, and what this block's cluster has.
+    fn parts(&self, e: &Emitter<'c>) -> Parts<'c> {
+        let word = |at: i64| e.load_u32(e.offset_by(self.schedule, at * WORD));
+        let [blocks, of_grid, clusters, all_steps] = [1, 2, 3, 4].map(word);
+        let me = block(e, GpuDim::X);
+        let records = e.offset_by(self.schedule, HEADER_WORDS as i64 * WORD);
+        let of_clusters = e.offset(records, e.times(all_steps, STEP_WORDS as i64 * WORD));
+        let mut parts = Parts {
+            records,
+            launches: e.offset(of_clusters, e.times(clusters, CLUSTER_WORDS as i64 * WORD)),
+            of_grid,
+            steps: of_grid,
+            grid: Team { me, blocks },
+            cluster: None,
+        };
+        if !self.flush.is_clustered {
+            return parts;
+        }
+        let (number, rank) = divide(e, me, i64::from(CLUSTER_BLOCKS));
+        let has_own = e.b.cmpi(CmpiPredicate::Sgt, clusters, e.int(0));
+        // Where there are no clusters, words of something else are read, and not used.
+        let number = e.select(has_own, number, e.int(0));
+        let own = e.offset(of_clusters, e.times(number, CLUSTER_WORDS as i64 * WORD));
+        let (first, steps) = (e.load_u32(own), e.load_u32(e.offset_by(own, WORD)));
+        parts.steps = e.add(of_grid, e.select(has_own, steps, e.int(0)));
+        parts.cluster = Some(Cluster {
+            team: Team {
+                me: rank,
+                blocks: e.int(i64::from(CLUSTER_BLOCKS)),
+            },
+            shift: e.sub(first, of_grid),
+        });
+        parts
     }
 
     /// Says of each function whose weights stay that none are there. Every thread does.
@@ -187,7 +300,7 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// Of a step's blocks, those that this block computes. The first one is ordered.
-    fn blocks(&self, e: &Emitter<'c>, parts: Parts<'c>) {
+    fn blocks(&self, e: &Emitter<'c>, parts: Parts<'c>, team: Team<'c>) {
         let blocks = self.read(e, e.int(0), Order::Blocks);
         let types = [e.i64; 2];
         let (region, body) = region_with_block(&types, e.b.location);
@@ -199,7 +312,7 @@ impl<'c> Writer<'_, 'c> {
         self.dispatch(&inner, order);
         commit_copies(&inner);
         wait_for_copies(&inner);
-        let next = inner.add(at, parts.all_blocks);
+        let next = inner.add(at, team.blocks);
         let other = inner.sub(inner.int(self.bytes_of_order()), order);
         when(&inner, below(&inner, next, blocks), |e| {
             let of = [Order::Launch, Order::Begin].map(|word| self.read(e, order, word));
@@ -207,13 +320,13 @@ impl<'c> Writer<'_, 'c> {
         });
         barrier(&inner);
         inner.b.scf_yield(&[other]);
-        e.b.scf_for([parts.me, blocks, parts.all_blocks], &[e.int(0)], region);
+        e.b.scf_for([team.me, blocks, team.blocks], &[e.int(0)], region);
     }
 
     // Orders.
 
     fn bytes_of_order(&self) -> i64 {
-        ORDER_BYTES + self.argument_bytes
+        ORDER_BYTES + self.flush.argument_bytes
     }
 
     /// The address of a byte within an order; `order` is the order's offset in the double buffer.
@@ -237,13 +350,15 @@ impl<'c> Writer<'_, 'c> {
 
     /// Orders the first block that this one has of a step, if it has one.
     fn order_first(&self, e: &Emitter<'c>, parts: Parts<'c>, step: Val<'c>) {
+        let me = parts.team(e, step).me;
+        let step = parts.record(e, step);
         let record = e.offset(parts.records, e.times(step, STEP_WORDS as i64 * WORD));
         let first = e.load_u32(record);
         let blocks = e.load_u32(e.offset_by(record, WORD));
         let order = e.int(0);
         self.say(e, order, &[(Order::Blocks, blocks)]);
-        when(e, below(e, parts.me, blocks), |e| {
-            self.order(e, parts, order, parts.me, [first, e.int(0)]);
+        when(e, below(e, me, blocks), |e| {
+            self.order(e, parts, order, me, [first, e.int(0)]);
         });
     }
 
@@ -261,7 +376,7 @@ impl<'c> Writer<'_, 'c> {
         let word = |word: i64| e.load_u32(e.offset_by(record, word * WORD));
         let (function, columns) = (word(0), word(2));
         let list = e.offset(self.schedule, word(3));
-        let words = e.int(self.argument_bytes / WORD);
+        let words = e.int(self.flush.argument_bytes / WORD);
         e.for_loop(thread(e), words, THREADS, &[], |e, word, _| {
             let bytes = e.times(word, WORD);
             let value = e.load(e.offset(list, bytes), e.i32, 4);
@@ -297,7 +412,11 @@ impl<'c> Writer<'_, 'c> {
                 if self.memory.is_shared && !run.is_resident {
                     self.hold_nothing(&inner);
                 }
-                call(&inner, &block_function(&run.function.symbol), &operands);
+                call(
+                    &inner,
+                    &self.flush.block_function(&run.function.symbol),
+                    &operands,
+                );
             }
             inner.b.scf_yield(&[]);
             region
@@ -307,6 +426,14 @@ impl<'c> Writer<'_, 'c> {
         let numbers: Vec<i64> = (0..self.functions.len() as i64).collect();
         let cases = [(keys::CASES, e.b.i64s(&numbers))];
         e.b.op(Op::ScfIndexSwitch, &[function], &[], &cases, regions);
+    }
+}
+
+/// Does what a barrier asks for: of the grid, or of the cluster where that is so.
+fn at_barrier<'c>(e: &Emitter<'c>, is_of_grid: Option<Val<'c>>, act: impl Fn(&Emitter<'c>, bool)) {
+    match is_of_grid {
+        None => act(e, true),
+        Some(is_of_grid) => e.if_else(is_of_grid, |e| act(e, true), |e| act(e, false)),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use cohort_abi::gpu::GpuFunction;
 
-use crate::gpu::lower_kernels_to_gpu::function::MOST_SHARED;
 use crate::gpu::lower_kernels_to_gpu::tile::resident::HELD_BYTES;
 
 /// A function that a flush runs.
@@ -29,9 +28,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Lays out the shared memory of the functions and `orders` bytes of orders; `None` if weights that stay do not fit.
-    pub fn new(functions: &[Run], orders: i64) -> Option<Memory> {
-        let most = MOST_SHARED - orders;
+    /// Lays out the shared memory of the functions and `orders` bytes of orders, of which a block has at most `most` bytes;
+    /// `None` if weights that stay do not fit.
+    pub fn new(functions: &[Run], orders: i64, most: i64) -> Option<Memory> {
+        let all = most;
+        let most = all - orders;
         let bytes = |run: &Run| i64::from(run.function.shared_bytes);
         let of = |is_resident| {
             let all = functions.iter();
@@ -40,7 +41,7 @@ impl Memory {
         let others = of(false).map(bytes).max().unwrap_or(0);
         let residents: i64 = of(true).map(bytes).sum();
         if of(true).any(|run| run.held_at.is_some()) {
-            return Memory::placed(functions, others, orders);
+            return Memory::placed(functions, others, orders, all);
         }
         // One behind another, and the others behind these; or in the same place, behind the word that says what is there.
         let (is_shared, first) = match of(true).count() {
@@ -69,7 +70,7 @@ impl Memory {
 
 impl Memory {
     /// The same of functions that say where their weights are: behind what others need for as long as they run.
-    fn placed(functions: &[Run], others: i64, orders: i64) -> Option<Memory> {
+    fn placed(functions: &[Run], others: i64, orders: i64, most: i64) -> Option<Memory> {
         let residents = functions.iter().filter(|run| run.is_resident);
         let span = |run: &Run| Some((run.held_at?, i64::from(run.function.shared_bytes)));
         let mut spans: Vec<_> = residents.map(span).collect::<Option<_>>()?;
@@ -82,7 +83,7 @@ impl Memory {
             end = to;
         }
         let end = (end as u64).next_multiple_of(16) as i64;
-        (end + orders <= MOST_SHARED).then(|| Memory {
+        (end + orders <= most).then(|| Memory {
             bytes: end + orders,
             from: vec![0; functions.len()],
             is_shared: false,
@@ -94,6 +95,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::lower_kernels_to_gpu::function::MOST_SHARED;
 
     fn run(shared_bytes: u32, is_resident: bool) -> Run {
         let function = GpuFunction {
@@ -121,7 +123,8 @@ mod tests {
                 held_at: *held_at,
                 ..run(*bytes, held_at.is_some())
             });
-            Memory::new(&runs.collect::<Vec<_>>(), 0).map(|found| (found.bytes, found.from))
+            Memory::new(&runs.collect::<Vec<_>>(), 0, MOST_SHARED)
+                .map(|found| (found.bytes, found.from))
         };
         let two = [(4096, Some(3072)), (2048, None), (3072, Some(2048))];
         assert_eq!(memory(&two), Some((4096, vec![0; 3])));
@@ -135,7 +138,8 @@ mod tests {
     fn weights_have_memory_of_their_own_where_there_is_room() {
         let memory = |runs: &[(u32, bool)]| {
             let runs: Vec<Run> = runs.iter().map(|(bytes, is)| run(*bytes, *is)).collect();
-            Memory::new(&runs, 0).map(|found| (found.bytes, found.from, found.is_shared))
+            Memory::new(&runs, 0, MOST_SHARED)
+                .map(|found| (found.bytes, found.from, found.is_shared))
         };
         assert_eq!(
             memory(&[(64, false), (32, false)]),
@@ -162,7 +166,7 @@ mod tests {
     #[test]
     fn orders_are_behind_all_else() {
         let memory = |runs: &[Run], orders| {
-            let found = Memory::new(runs, orders);
+            let found = Memory::new(runs, orders, MOST_SHARED);
             found.map(|found| (found.orders, found.bytes))
         };
         assert_eq!(memory(&[run(0, false)], 160), Some((0, 160)));

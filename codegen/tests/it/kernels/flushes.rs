@@ -168,6 +168,7 @@ impl Flush {
             threads: flush.threads,
             dynamic_shared_bytes: dynamic_shared_bytes(flush.shared_bytes),
             is_together: true,
+            blocks_of_cluster: 1,
             poison: 0xFF,
             order: |count, is_turned| match is_turned {
                 true => (0..count).rev().collect(),
@@ -262,12 +263,13 @@ impl Schedule {
     }
 
     fn words(&self, blocks: u32, argument_bytes: u32) -> Vec<u64> {
-        let begin = 4 * (4 + 2 * self.steps.len() + 4 * self.launches.len()) as u64;
+        let begin = 4 * (6 + 2 * self.steps.len() + 4 * self.launches.len()) as u64;
         let mut launches = self.launches.clone();
         launches
             .iter_mut()
             .for_each(|launch| launch[3] = begin + 8 * launch[3]);
-        let header = [0, u64::from(blocks), self.steps.len() as u64, 0];
+        let steps = self.steps.len() as u64;
+        let header = [0, u64::from(blocks), steps, 0, steps, 0];
         let words = [header.to_vec(), self.steps.concat(), launches.concat()].concat();
         let pairs = words.chunks(2).map(|pair| pair[0] | pair[1] << 32);
         let padding = vec![0; argument_bytes as usize / 8];

@@ -7,8 +7,8 @@
 //! where it is overwritten, not there any more in the other.
 //!
 //! Blocks that are launched one after another run to their ends. Those that are [launched
-//! together](Threads::run_together) run to the next grid barrier, one after another, in turned orders too,
-//! each with shared memory of its own.
+//! together](Threads::run_together) run to the next barrier that they have in common, of their cluster or of the grid, one after
+//! another, in turned orders too, each with shared memory of its own.
 
 use std::ffi::c_void;
 
@@ -31,6 +31,8 @@ type Thread = Coroutine<(), Wait, ()>;
 enum Wait {
     /// For all threads of the block.
     Barrier,
+    /// For all threads of its cluster's blocks.
+    Cluster,
     /// For all threads of all blocks.
     Grid,
     /// For all threads of its warp.
@@ -115,13 +117,15 @@ struct Block {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     Ended,
+    Cluster,
     Grid,
 }
 
-/// How many threads wait for their block, and how many for all blocks.
+/// How many threads wait for their block, how many for their cluster, and how many for all blocks.
 #[derive(Clone, Copy, Default)]
 struct Waiting {
     block: usize,
+    cluster: usize,
     grid: usize,
 }
 
@@ -146,9 +150,9 @@ impl Threads {
                 // SAFETY: the caller's promise.
                 let ended = unsafe { self.run_rounds(&mut block) };
                 self.end(block);
-                if ended? == Stop::Grid {
+                if ended? != Stop::Ended {
                     return Err(format!(
-                        "block {:?} waits for all blocks, which are not launched together",
+                        "block {:?} waits for other blocks, which are not launched together",
                         (x, y)
                     ));
                 }
@@ -157,7 +161,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Runs so many blocks of a function, all of them on the device at the same time.
+    /// Runs so many blocks of a function, all of them on the device at the same time, in clusters of so many.
     ///
     /// # Safety
     ///
@@ -165,7 +169,7 @@ impl Threads {
     pub unsafe fn run_together(
         &mut self,
         function: SimFn,
-        (blocks, threads): (u32, u32),
+        (blocks, of_cluster, threads): (u32, u32, u32),
         arguments: &[u64],
         shared_bytes: usize,
         poison: u8,
@@ -177,7 +181,7 @@ impl Threads {
             begun.push(self.begin(call, threads, poison)?);
         }
         // SAFETY: the caller's promise.
-        let ended = unsafe { self.run_to_ends(&mut begun) };
+        let ended = unsafe { self.run_to_ends(&mut begun, of_cluster) };
         for block in begun {
             self.end(block);
         }
@@ -189,28 +193,60 @@ impl Threads {
     /// # Safety
     ///
     /// As [`Threads::run`].
-    unsafe fn run_to_ends(&self, blocks: &mut [Block]) -> Result<(), String> {
+    unsafe fn run_to_ends(&self, blocks: &mut [Block], of_cluster: u32) -> Result<(), String> {
         let all = blocks.len();
+        let of_cluster = (of_cluster as usize).clamp(1, all.max(1));
+        let count = all.div_ceil(of_cluster);
         let mut is_turned = false;
         for barriers in 0_u64.. {
-            let mut waiting = 0;
-            for number in self.order.numbers(all, is_turned) {
-                // SAFETY: the caller's promise.
-                let stop = unsafe { self.run_rounds(&mut blocks[number])? };
-                waiting += usize::from(stop == Stop::Grid);
-            }
-            match waiting {
-                0 => break,
-                _ if waiting < all => {
-                    return Err(format!(
-                        "{waiting} of {all} blocks wait for all blocks after {barriers} such \
-                         barriers, and the rest have ended"
-                    ));
+            let mut stops = vec![Stop::Cluster; count];
+            // Clusters go on by turns, each to its next barrier.
+            while stops.contains(&Stop::Cluster) {
+                for number in self.order.numbers(count, is_turned) {
+                    if stops[number] == Stop::Cluster {
+                        let first = number * of_cluster;
+                        let own = &mut blocks[first..all.min(first + of_cluster)];
+                        // SAFETY: the caller's promise.
+                        stops[number] = unsafe { self.run_cluster(own, is_turned)? };
+                    }
                 }
-                _ => is_turned = !is_turned,
+                is_turned = !is_turned;
+            }
+            let waiting = stops.iter().filter(|stop| **stop == Stop::Grid).count();
+            if waiting == 0 {
+                break;
+            }
+            if waiting < count {
+                return Err(format!(
+                    "{waiting} of {count} clusters wait for all blocks after {barriers} such barriers, \
+                     and the rest have ended"
+                ));
             }
         }
         Ok(())
+    }
+
+    /// Runs a cluster's blocks to their next barrier with others; all of them have to come to it.
+    ///
+    /// # Safety
+    ///
+    /// As [`Threads::run`].
+    unsafe fn run_cluster(&self, blocks: &mut [Block], is_turned: bool) -> Result<Stop, String> {
+        let mut stops = Vec::with_capacity(blocks.len());
+        for number in self.order.numbers(blocks.len(), is_turned) {
+            // SAFETY: the caller's promise.
+            stops.push(unsafe { self.run_rounds(&mut blocks[number])? });
+        }
+        let count = |stop| stops.iter().filter(|found| **found == stop).count();
+        let all = stops.len();
+        match [Stop::Ended, Stop::Cluster, Stop::Grid].map(count) {
+            [ended, 0, 0] if ended == all => Ok(Stop::Ended),
+            [0, waiting, 0] if waiting == all => Ok(Stop::Cluster),
+            [0, 0, waiting] if waiting == all => Ok(Stop::Grid),
+            [ended, cluster, grid] => Err(format!(
+                "{grid} of {all} blocks wait for all blocks, {cluster} for their cluster, and {ended} have ended"
+            )),
+        }
     }
 
     /// What the threads of a block are called with; its shared memory is the one of this number.
@@ -294,29 +330,37 @@ impl Threads {
                 let of_warp = unsafe { run_warp(lanes, &order) }
                     .map_err(|problem| format!("in block {at:?}, {problem}"))?;
                 waiting.block += of_warp.block;
+                waiting.cluster += of_warp.cluster;
                 waiting.grid += of_warp.grid;
             }
-            let Waiting { block: some, grid } = waiting;
-            if some + grid == 0 {
+            let Waiting {
+                block: some,
+                cluster,
+                grid,
+            } = waiting;
+            if some + cluster + grid == 0 {
                 return Ok(Stop::Ended);
             }
-            if some < all && grid == 0 {
+            if some < all && cluster + grid == 0 {
                 return Err(format!(
                     "in block {at:?}, {some} of {all} threads wait at a barrier after {} others, \
                      and the rest have ended",
                     block.rounds
                 ));
             }
-            if some < all && grid < all {
+            if some < all && cluster < all && grid < all {
                 return Err(format!(
-                    "in block {at:?}, {grid} of {all} threads wait for all blocks, and {some} at a \
-                     barrier of the block"
+                    "in block {at:?}, {grid} of {all} threads wait for all blocks, {cluster} for those of the \
+                     cluster, and {some} at a barrier of the block"
                 ));
             }
             block.is_turned = !block.is_turned;
             block.rounds += 1;
             if grid > 0 {
                 return Ok(Stop::Grid);
+            }
+            if cluster > 0 {
+                return Ok(Stop::Cluster);
             }
         }
     }
@@ -361,6 +405,7 @@ unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<Waiting, Str
         for lane in order {
             match lanes[*lane].resume(()) {
                 CoroutineResult::Yield(Wait::Barrier) => waiting.block += 1,
+                CoroutineResult::Yield(Wait::Cluster) => waiting.cluster += 1,
                 CoroutineResult::Yield(Wait::Grid) => waiting.grid += 1,
                 CoroutineResult::Yield(Wait::Warp(product)) => products.push((*lane, product)),
                 CoroutineResult::Yield(Wait::Misaligned(bytes)) => {
@@ -406,6 +451,16 @@ pub unsafe extern "C" fn cohort_sim_barrier(context: *mut c_void) {
 pub unsafe extern "C" fn cohort_sim_grid_barrier(context: *mut c_void) {
     // SAFETY: the context is that of the thread that runs now.
     unsafe { suspend(context, Wait::Grid) }
+}
+
+/// See [`cohort_abi::gpu::CLUSTER_BARRIER`].
+///
+/// # Safety
+///
+/// The context is what the function that calls was given.
+pub unsafe extern "C" fn cohort_sim_cluster_barrier(context: *mut c_void) {
+    // SAFETY: the context is that of the thread that runs now.
+    unsafe { suspend(context, Wait::Cluster) }
 }
 
 /// See [`cohort_abi::gpu::MULTIPLY`].

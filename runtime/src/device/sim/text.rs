@@ -21,15 +21,25 @@ pub struct Text {
 }
 
 impl Text {
-    /// The first text among these codes, if there is one.
+    /// The text for the latest architecture among these codes, if there is one.
     pub fn new(codes: &[DeviceCode], tensor_cores: TensorCores) -> Result<Text, Problem> {
-        let mut all = codes.iter();
-        let code = all.find(|code| code.format == DeviceFormat::Ptx);
+        let texts = codes.iter().filter(|code| code.format == DeviceFormat::Ptx);
+        let number = |code: &&DeviceCode| {
+            let digits = code.target.chars().filter(char::is_ascii_digit);
+            digits.collect::<String>().parse::<u32>().unwrap_or(0)
+        };
+        let code = texts.max_by_key(number);
         let module = code.map(read).transpose().map_err(Problem::NoCode)?;
         Ok(Text {
             module: module.map(Arc::new),
             tensor_cores,
         })
+    }
+
+    /// Whether there is a function of that name.
+    pub fn has(&self, symbol: &str) -> bool {
+        let module = self.module.as_ref();
+        module.is_some_and(|module| module.shared_bytes(symbol).is_some())
     }
 
     /// Whether there is a function that declares no more shared memory than that: less where its launch gives some.
@@ -50,13 +60,13 @@ impl Text {
         }
     }
 
-    /// Runs a grid of blocks of the given numbers of threads and of bytes of shared memory, all of them together or one
-    /// after another.
+    /// Runs a grid of blocks of the given numbers of threads and of bytes of shared memory: all of them together, in clusters of
+    /// so many; or, without a number, one after another.
     pub fn run(
         &self,
         symbol: &str,
         (grid, threads, shared_bytes): ((u32, u32), u32, u32),
-        is_together: bool,
+        clusters_of: Option<u32>,
         arguments: &[u64],
         memory: &mut BTreeMap<u64, Allocation>,
     ) -> Result<(), String> {
@@ -64,7 +74,8 @@ impl Text {
             grid,
             threads,
             dynamic_shared_bytes: dynamic_shared_bytes(shared_bytes),
-            is_together,
+            is_together: clusters_of.is_some(),
+            blocks_of_cluster: clusters_of.unwrap_or(1),
             poison: POISON,
             order: |count, is_turned| Order::Turns.numbers(count, is_turned),
             tensor_cores: self.tensor_cores,

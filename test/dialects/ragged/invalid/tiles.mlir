@@ -515,6 +515,54 @@ ragged.kernel @k {
   %x = ragged.operand row : memref<?x32xf32>
   %r = ragged.result : memref<?x28xf32>
   %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c7: expected a tile that is `clustered` to be `resident`, too}}
+  ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 clustered [4, 16, 3] {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %s, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
+  // expected-error@+1 {{ragged_tiles_c7: expected `clustered` to be columns of a block}}
+  ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3] clustered [8, 16, 3] {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
+    ragged.store %s, %r (d0) -> (d0) : memref<?x28xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x128xf32>
+  %w = ragged.param @w : memref<32x128xf32>
+  // expected-error@+1 {{ragged_tiles_c7: expected `clustered` columns of which 16 blocks have all, but got 32 parts of them}}
+  ragged.tiles over [128] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [8, 16, 3] clustered [4, 16, 3] {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 128 + d1) k 32 columns 128 gates [0] copies [4, 4] from %zero : memref<?x32xf32>, memref<32x128xf32>, f32 -> f32
+    ragged.store %s, %r (d0) -> (d0) : memref<?x128xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x32xf32>
+  %r = ragged.result : memref<?x28xf32>
+  %w = ragged.param @w : memref<32x56xf32>
   // expected-error@+1 {{ragged_tiles_c2: expected `largest` to be rows and columns of a thread, terms in shared memory and warps side by side that threads can have, warps and how many times as many terms of a tile that is rounded, but got 2, 1, 16, 1, 8, 3}}
   ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 largest [2, 1, 16, 1, 8, 3] from 1024 {
     %zero = arith.constant 0.0 : f32

@@ -11,7 +11,7 @@
 // CHECK: ragged.blocks of 10 tile 1 {
 // CHECK: ragged.fold over [28] folding [0] into %{{.*}} () -> (0) lanes 0 vectors 4 :
 // CHECK: ragged.tiles over [28] small [2, 2, 16, 4] large [4, 8, 16, 2] from 64 largest [8, 8, 16, 4, 8, 3] from 512 rounded tf32 weights {
-// CHECK: ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3] {
+// CHECK: ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3] clustered [4, 32, 2, 4096] {
 gpu.module @g {
   ragged.kernel @k {
     %x = ragged.operand row : memref<?x32xf32>
@@ -55,7 +55,7 @@ gpu.module @g {
       %1 = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 28 columns 56 gates [28] copies [4, 4] from %0 : memref<?x28xf32>, memref<32x56xf32>, f32 -> f32
       ragged.store %1, %r (d0) -> (d0) : memref<?x28xf32>
     }
-    ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3] {
+    ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 resident [4, 16, 3] clustered [4, 32, 2, 4096] {
       %0 = arith.constant 0.0 : f32
       %1 = ragged.products %x () -> (0) with %w (d0, d1) -> (d0 * 56 + d1) k 32 columns 56 gates [28] copies [4, 4] from %0 : memref<?x32xf32>, memref<32x56xf32>, f32 -> f32
       ragged.store %1, %r (d0) -> (d0) : memref<?x28xf32>

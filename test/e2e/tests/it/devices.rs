@@ -230,6 +230,60 @@ fn weights_that_stay_change_no_bit() {
     }
 }
 
+/// Instances that are divided between clusters: trees and loops, equal calls of leaves that instances share, lists of children,
+/// decisions, lengths, a kernel with 12 parts of its columns. The bits are those of blocks without clusters, on both simulators
+/// and in every batch.
+#[test]
+fn clusters_change_no_bit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let path = folder.path().join("stats.json");
+    for (name, sizes) in [
+        ("treelstm", [28, 32, 16, 5]),
+        ("treegru", [28, 16, 48, 5]),
+        ("childsum", [28, 64, 64, 5]),
+        ("dagrnn", [28, 16, 32, 5]),
+        ("stackrnn", [28, 16, 32, 5]),
+        ("nestedrnn", [28, 16, 32, 5]),
+        ("act", [28, 16, 32, 5]),
+    ] {
+        let case = model_case(name);
+        let mut rng = Rng::new(67);
+        let model = case.with_sizes(sizes, &mut rng);
+        let input = to_text(&case.instances(&model, 21, &mut rng));
+        let compile = |codes: &[&str]| {
+            let codes = [&["--gpu-arch=ptx,compute_90,sim"], codes].concat();
+            emit(&model, &artifact, &codes).expect_code(0);
+        };
+        let run = |way: &[&str]| {
+            let call = BatchRun::new(&artifact).weights(&model.weights_path);
+            let call = call.arg("--stats").arg(&path).arg("--device").args(way);
+            let found = call.run(&input).expect_code(0);
+            let text = std::fs::read_to_string(&path).expect("statistics");
+            let stats: Json = serde_json::from_str(&text).expect("statistics are JSON");
+            let divided = stats["device"]["clusters"]["divided"].as_u64();
+            (found, divided.unwrap_or(0))
+        };
+        compile(&["--without=form-clusters"]);
+        let (expected, divided) = run(&["gpu-sim"]);
+        assert_eq!(divided, 0, "{name}");
+        compile(&[]);
+        for (way, is_divided) in [
+            (&["gpu-sim"][..], true),
+            (&["ptx-sim"], true),
+            (&["gpu-sim", "--batch", "3"], true),
+            (&["gpu-sim", "--batch", "1"], true),
+            (&["gpu-sim", "--device-times"], false),
+            (&["gpu-sim", "--without", "schedule-reuse"], true),
+            (&["gpu-sim", "--without", "speculation"], true),
+        ] {
+            let (found, divided) = run(way);
+            assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
+            assert_eq!(divided > 0, is_divided, "{}", found.describe());
+        }
+    }
+}
+
 /// Launches of a kernel that need nothing of each other share steps: fewer than one by one, with the same bits, whether a
 /// flush is one launch or not.
 #[test]

@@ -8,9 +8,9 @@
 //!
 //! Where there are several sums, a block has a panel of each, and they come one after another through the same ring.
 //!
-//! A thread has one row and one column of every gate. Four terms are one load, on both sides, so weights lie
-//! along the terms: of the lanes of a warp that is the same 16 bytes for each column and for each row, and all of them
-//! are in different banks, by padding. Sums start from their start and take the products in the order of k, as in
+//! A thread has one row and one column of every gate, a warp has at most 8 columns. Four terms are one load, on both sides, so
+//! weights lie along the terms: of the lanes of a warp that is the same 16 bytes for each column and for each row, and all of
+//! them are in different banks, by padding. Sums start from their start and take the products in the order of k, as in
 //! every other tile.
 
 use std::cell::Cell;
@@ -32,6 +32,9 @@ use crate::emit::{Emitter, Width};
 /// Bytes at the beginning of the shared memory, for the word that says which panel is there.
 pub const HELD_BYTES: i64 = 16;
 
+/// Columns of a warp: of so many, 16 bytes of each are what shared memory gives at once.
+const MOST_OF_WARP: i64 = 8;
+
 /// Floats behind the terms of a column, and behind those of a row: neighbours begin in different banks.
 const PADDING: i64 = 4;
 
@@ -50,13 +53,15 @@ pub struct Resident {
 }
 
 impl Resident {
-    fn rows_of_warp(self) -> i64 {
-        WARP / self.columns
+    /// Columns that a warp has, and rows.
+    fn of_warp(self) -> (i64, i64) {
+        let columns = self.columns.min(MOST_OF_WARP);
+        (columns, WARP / columns)
     }
 
     /// Rows of a tile.
     pub fn rows(self) -> i64 {
-        WARPS * self.rows_of_warp()
+        WARPS * WARP / self.columns
     }
 
     fn row_bytes(self) -> i64 {
@@ -96,8 +101,23 @@ pub fn terms_of(chain: &Chain<'_>) -> i64 {
     chain.segments.iter().map(|segment| segment.k).sum()
 }
 
-/// Writes the function's body. The number is the kernel's.
+/// Writes the function's body, for so many blocks along the columns: those that have none do nothing. The number is the kernel's.
 pub fn write<'c>(
+    e: &Emitter<'c>,
+    frame: &Frame<'_, 'c>,
+    tile: &Tile<'c>,
+    (resident, blocks, number): (Resident, i64, usize),
+) {
+    let parts = tile.columns() / resident.columns;
+    if parts == blocks {
+        return write_part(e, frame, tile, (resident, number));
+    }
+    when(e, below(e, block(e, GpuDim::X), e.int(parts)), |e| {
+        write_part(e, frame, tile, (resident, number));
+    });
+}
+
+fn write_part<'c>(
     e: &Emitter<'c>,
     frame: &Frame<'_, 'c>,
     tile: &Tile<'c>,
@@ -105,8 +125,11 @@ pub fn write<'c>(
 ) {
     let thread = thread(e);
     let (warp, lane) = divide(e, thread, WARP);
-    let (row, column) = divide(e, lane, resident.columns);
-    let in_tile = e.add(e.times(warp, resident.rows_of_warp()), row);
+    let (columns, rows) = resident.of_warp();
+    let (down, across) = divide(e, warp, resident.columns / columns);
+    let (row, column) = divide(e, lane, columns);
+    let column = e.add(e.times(across, columns), column);
+    let in_tile = e.add(e.times(down, rows), row);
     let total = e.times(frame.rows, tile.matrix_rows());
     let part = block(e, GpuDim::X);
     let first_row = e.times(block(e, GpuDim::Y), resident.rows());
