@@ -28,6 +28,11 @@ const ROWS: [usize; 6] = [1, 2, 4, 6, 8, TILE_ROWS as usize];
 /// Bytes of a row of a panel, and of a tile.
 const LINE: i64 = PANEL * 4;
 
+/// Terms from which on a tile asks for what the next one writes: with fewer, asking takes a part of its time. And bytes
+/// between its rows: where these lie closer, they are in a cache or foreseen.
+const TERMS_TO_ASK: i64 = 128;
+const BYTES_TO_ASK: i64 = 1024;
+
 pub fn add(module: &Emitter<'_>, registers: usize) {
     let tiles = Tiles {
         prefix: BLOCK,
@@ -126,6 +131,11 @@ fn block(module: &Emitter<'_>, name: &str, tiles: &Tiles, split: bool) {
                     ..in_panel.at_row(e, row)
                 };
                 let valid = [valid_rows, valid_columns];
+                e.if_then(e.at_least(k, e.int(TERMS_TO_ASK)), |e| {
+                    e.if_then(e.at_least(c_row, e.int(BYTES_TO_ASK)), |e| {
+                        ask_for_next(e, (c, c_row), [row, column], [rows, columns]);
+                    });
+                });
                 if !split {
                     return at_edge(e, tiles, operands, (tile, zeros), valid);
                 }
@@ -145,6 +155,32 @@ fn block(module: &Emitter<'_>, name: &str, tiles: &Tiles, split: bool) {
             vec![]
         });
     });
+}
+
+/// Asks for the part of the result that the tile behind this one goes on from and writes: that below, or the first of
+/// the next panel. Rows lie far apart, so that no processor foresees them, and a tile would wait for each.
+fn ask_for_next<'c>(
+    e: &Emitter<'c>,
+    (c, c_row): (Val<'c>, Val<'c>),
+    [row, column]: [Val<'c>; 2],
+    [rows, columns]: [Val<'c>; 2],
+) {
+    let [last_row, last_column] = [rows, columns].map(|count| e.sub(count, e.int(1)));
+    let below = e.add(row, e.int(TILE_ROWS));
+    let is_below = e.at_least(last_row, below);
+    let first = e.select(is_below, below, e.int(0));
+    let column = e.select(is_below, column, e.add(column, e.int(PANEL)));
+    let halves = [0, LANES].map(|lane| {
+        let column = e.min(e.add(column, e.int(lane)), last_column);
+        e.offset(c, e.times(column, 4))
+    });
+    for row in 0..TILE_ROWS {
+        let row = e.min(e.add(first, e.int(row)), last_row);
+        let in_row = e.mul(row, c_row);
+        for half in halves {
+            e.prefetch(e.offset(half, in_row));
+        }
+    }
 }
 
 /// A tile of which only some rows and columns are valid.
