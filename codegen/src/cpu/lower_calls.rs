@@ -3,8 +3,8 @@
 //! The function of such a kernel is a loop over calls. What a call computes is read as a graph of
 //! values ([`graph`]) and a list of stages:
 //!
-//! * a product on register blocks, over panels of both operands that are packed into scratch, with whatever
-//!   is elementwise before it and behind it ([`product`]);
+//! * a product on register blocks, over panels of both operands that are packed into scratch ([`packing`]), with
+//!   whatever is elementwise before it and behind it ([`product`]);
 //! * softmax-like weights of a product times values, block by block with rescaled sums ([`online`]);
 //! * loops over the result's dims, with folds where their index is known ([`eval`]).
 //!
@@ -16,6 +16,7 @@
 
 mod eval;
 mod online;
+mod packing;
 mod polls;
 mod product;
 

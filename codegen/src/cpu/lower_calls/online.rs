@@ -15,7 +15,8 @@ use cohort_passes::kernel::rows::stage::{PANEL, TILE_ROWS};
 use melior::ir::ValueLike;
 
 use super::eval::{Base, Call, Lanes, Memory, Range, Stride};
-use super::product::{BLOCKS, Packing, TILE, ZEROS, block_of};
+use super::packing::Packing;
+use super::product::{BLOCKS, TILE, ZEROS, block_of};
 use crate::emit::{Emitter, Width};
 
 /// Where things lie in the scratch.
@@ -198,7 +199,7 @@ impl<'c> Writer<'_, 'c> {
                 rows,
                 all_rows,
                 self.at(e, layout.rows),
-                layout.row_bytes,
+                e.int(layout.row_bytes),
             );
         });
         // First up to the mask, and then all again if that turns out to be needed.
@@ -257,7 +258,7 @@ impl<'c> Writer<'_, 'c> {
                 let to = self.at(e, layout.keys);
                 let terms = [e.int(0), e.int(self.online.depth), e.int(self.online.depth)];
                 let right = self.packing(block, &self.online.right, [rank, rank + 1], terms);
-                right.right(e, call, keys, block.keys, to, layout.key_panel);
+                right.right(e, call, keys, block.keys, to, e.int(layout.key_panel));
             });
             call.scope(|call| {
                 let columns = e.int(self.columns);
@@ -265,7 +266,7 @@ impl<'c> Writer<'_, 'c> {
                 let all = range(e.int(0), columns);
                 let of_keys = [j, count, block.keys];
                 let values = self.packing(block, &self.online.values, [rank - 1, rank], of_keys);
-                values.right(e, call, all, columns, to, layout.value_panel);
+                values.right(e, call, all, columns, to, e.int(layout.value_panel));
             });
             e.for_loop(e.int(0), block.rows, TILE_ROWS, &[], |e, row, _| {
                 let Some(until) = until else {

@@ -152,6 +152,38 @@ impl<'c> Call<'_, 'c> {
         Some(sum)
     }
 
+    /// Where a value lies, and at which index, if it is numbers in memory that are side by side along a variable.
+    pub fn in_memory(
+        &self,
+        node: NodeId,
+        at: &[Affine],
+        along: Var,
+    ) -> Option<(Memory<'c>, Vec<Affine>)> {
+        let (node, at) = self.graph.resolve(node, at);
+        let memory = self.memory.get(&node)?;
+        let elem = self.graph.nodes[node].elem;
+        let stride = self.lane_stride(memory, &at, along);
+        let fits = elem == Elem::F32 && stride == Some(elem_bytes(elem));
+        fits.then(|| (memory.clone(), at))
+    }
+
+    /// Bytes between what is read at neighbours of a variable.
+    pub fn stride_along(
+        &self,
+        e: &Emitter<'c>,
+        memory: &Memory<'c>,
+        at: &[Affine],
+        var: Var,
+    ) -> Val<'c> {
+        let dims = at.iter().zip(&memory.strides);
+        dims.fold(e.int(0), |sum, (index, stride)| {
+            match index.coefficient(var) {
+                0 => sum,
+                coefficient => e.add(sum, e.times(self.stride(e, *stride), coefficient)),
+            }
+        })
+    }
+
     pub(super) fn load(
         &self,
         e: &Emitter<'c>,
