@@ -916,8 +916,8 @@ LogicalResult MatmulOp::verify() {
   if (failed(verifyPacked(*this, getDepth(), getDepthDims())))
     return failure();
   ArrayRef<int64_t> blocks = getBlocks();
-  if (blocks.size() != 2 || blocks[0] < 1 || blocks[0] > 512 || blocks[1] < 1 || blocks[1] > 256)
-    return emitOpError() << "ragged_matmul_c2: expected blocks of 1 to 512 columns and 1 to 256 terms";
+  if (blocks.size() != 2 || blocks[0] < 1 || blocks[0] > 2048 || blocks[1] < 1 || blocks[1] > 1024)
+    return emitOpError() << "ragged_matmul_c2: expected blocks of 1 to 2048 columns and 1 to 1024 terms";
   std::optional<int64_t> rows = getRows();
   if (isForGpu(*this) && rows)
     return emitOpError() << "ragged_matmul_c2: expected no `rows`, which follow from the columns on a GPU";

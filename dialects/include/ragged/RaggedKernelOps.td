@@ -730,7 +730,7 @@ def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
     the dim that is summed over. Blocks of at most `rows` rows of the left side, and of `blocks` columns and terms,
     are packed into scratch: the regions yield an element of the left side for an index of the loops and of the depth,
     which comes last, and one of the right side. The left side does not depend on the column, nor the right one
-    on the row. `along_depth` says of a side that vectors run along the depth while it is packed; else they
+    on the row. On the CPU a left side that is a load, `along_depth`, of neighbours in memory is read there and not packed. `along_depth` says of a side that vectors run along the depth while it is packed; else they
     run along its rows or columns.
 
     The sums lie in a result, where the map says: from zero, or, with `onto`, from what it holds. With
@@ -745,14 +745,14 @@ def Ragged_MatmulOp : Ragged_PackedStage<"matmul"> {
 
     - `ragged_matmul_c1`: there are two loops or more, over lengths of the kernel or of 1 to 2^31 - 1
       iterations, and one depth.
-    - `ragged_matmul_c2`: a block has 1 to 512 columns and 1 to 256 terms; on the CPU it has `rows`, a multiple of 12 up
+    - `ragged_matmul_c2`: a block has 1 to 2048 columns and 1 to 1024 terms; on the CPU it has `rows`, a multiple of 12 up
       to 1536, so that rows fall into the same tiles whatever their number, and on a GPU none are written down.
     - `ragged_matmul_c3`: the result is of `f32`, and the map leads to an element for each index of the loops.
     - `ragged_matmul_c4`: the regions yield an `f32` each.
     - `ragged_matmul_c5`: what finishes loads sums of its own index, or with `by_rows` of its own row.
 
     ```mlir
-    ragged.matmul over [@n, @m] depth [28] rows 96 blocks [512, 28] into %r (d0, d1) -> (d0, d1)
+    ragged.matmul over [@n, @m] depth [28] rows 96 blocks [2048, 28] into %r (d0, d1) -> (d0, d1)
         : memref<?x?x?xf32> left along_depth {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x28xf32>
       ragged.yield %a : f32

@@ -6,6 +6,7 @@
 
 use melior::ir::{OperationRef, operation::OperationLike};
 
+use crate::kernel::rows::layout::LANES;
 use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
 use crate::pass::{Failed, error};
 use crate::support::ir::integers;
@@ -19,8 +20,8 @@ const MOST_ROWS: i64 = 96;
 const MOST_LARGE_ROWS: i64 = 192;
 
 /// The most columns and terms of a block that `ragged.matmul` may have.
-const MOST_COLUMNS: i64 = 512;
-const MOST_TERMS: i64 = 256;
+const MOST_COLUMNS: i64 = 2048;
+const MOST_TERMS: i64 = 1024;
 
 /// Keys of a block of a softmax. Sums are added block by block, so another number gives other last bits: this one
 /// does not depend on the processor. A panel of as many values is 32 KB, a first-level cache.
@@ -89,21 +90,28 @@ impl Processor {
         }
     }
 
-    /// The most rows, columns and terms of a block of a product of a call. A panel of the right side stays in the
-    /// first-level cache; all its panels take half of the second-level one, and the left side's rows a tenth.
+    /// The most rows, columns and terms of a block of a product of a call. In the second-level cache there are the left
+    /// side's rows, in three sixteenths of it, and a panel of the right side, in an eighth: tiles read both from there as fast
+    /// as they multiply, and the more terms, the less often sums are read and written. The right side's panels lie in
+    /// half of the cache behind, so that the left side is packed once for many columns.
     pub fn matmul_blocks(&self) -> [i64; 3] {
-        let [first, second, _] = self.caches;
-        let terms = (first / (PANEL * NUMBER)).clamp(1, MOST_TERMS);
+        let [_, second, behind] = self.caches;
+        // Where the cache behind is no larger, a panel leaves room in it for others.
+        let panel = (second / 8).min(behind / 32);
+        let terms = (panel / (PANEL * NUMBER)).clamp(LANES, MOST_TERMS);
         let row = terms * NUMBER;
-        let columns = (second / 2 / row / PANEL * PANEL).clamp(PANEL, MOST_COLUMNS);
-        let rows = (second / 10 / row / TILE_ROWS * TILE_ROWS).clamp(TILE_ROWS, MOST_ROWS);
+        let columns = (behind / 2 / row / PANEL * PANEL).clamp(PANEL, MOST_COLUMNS);
+        let rows = (second * 3 / 16 / row / TILE_ROWS * TILE_ROWS).clamp(TILE_ROWS, MOST_ROWS);
         [rows, columns, terms]
     }
 
-    /// The most rows and keys of a block of a softmax.
+    /// The most rows and keys of a block of a softmax. The rows take a tenth of the second-level cache, if they are as
+    /// long as a column of a panel that fills the first-level one.
     pub fn softmax_blocks(&self) -> [i64; 2] {
-        let [rows, _, _] = self.matmul_blocks();
-        [rows, KEYS]
+        let [first, second, _] = self.caches;
+        let row = (first / PANEL).clamp(NUMBER, KEYS * NUMBER);
+        let rows = second / 10 / row / TILE_ROWS * TILE_ROWS;
+        [rows.clamp(TILE_ROWS, MOST_ROWS), KEYS]
     }
 }
 
@@ -149,12 +157,25 @@ mod tests {
     #[test]
     fn blocks_follow_the_caches() {
         let blocks = |caches| Processor { caches }.matmul_blocks();
-        assert_eq!(Processor::default().matmul_blocks(), [96, 512, 256]);
+        assert_eq!(Processor::default().matmul_blocks(), [48, 1024, 1024]);
+        assert_eq!(blocks([48 << 10, 1 << 20, 16 << 20]), [48, 2048, 1024]);
         // Half the second-level cache, and a quarter of it.
-        assert_eq!(blocks([32 << 10, 512 << 10, 4 << 20]), [48, 256, 256]);
-        assert_eq!(blocks([16 << 10, 256 << 10, 4 << 20]), [48, 256, 128]);
+        assert_eq!(blocks([32 << 10, 512 << 10, 4 << 20]), [48, 1024, 512]);
+        assert_eq!(blocks([16 << 10, 256 << 10, 4 << 20]), [48, 2048, 256]);
+        // There is none behind the second-level cache that is larger.
+        assert_eq!(blocks([64 << 10, 1 << 20, 1 << 20]), [96, 512, 256]);
         // However small or large they are, a block is a possible one.
-        assert_eq!(blocks([4096, 4096, 4096]), [12, 32, 32]);
-        assert_eq!(blocks([1 << 30, 1 << 30, 1 << 30]), [96, 512, 256]);
+        assert_eq!(blocks([4096, 4096, 4096]), [12, 32, 16]);
+        assert_eq!(blocks([1 << 30, 1 << 30, 1 << 30]), [96, 2048, 1024]);
+    }
+
+    #[test]
+    fn rows_of_softmax_follow_the_caches() {
+        let blocks = |caches| Processor { caches }.softmax_blocks();
+        assert_eq!(Processor::default().softmax_blocks(), [96, 256]);
+        assert_eq!(blocks([48 << 10, 1 << 20, 16 << 20]), [96, 256]);
+        assert_eq!(blocks([32 << 10, 512 << 10, 4 << 20]), [48, 256]);
+        assert_eq!(blocks([16 << 10, 256 << 10, 4 << 20]), [48, 256]);
+        assert_eq!(blocks([4096, 4096, 4096]), [12, 256]);
     }
 }

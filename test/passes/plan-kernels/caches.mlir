@@ -26,9 +26,9 @@ module attributes {cfb.caches = array<i64: 16384, 262144, 1048576>} {
 !r = tensor<?x?x?xf32, #ragged.shape<@batch, @m(@batch), @n(@batch)>>
 !p = tensor<?x?x?xf32, #ragged.shape<@batch, @n(@batch), @n(@batch)>>
 module attributes {cfb.caches = array<i64: 16384, 524288, 4194304>} {
-  // A panel fills the first cache, and all of them half of the second.
+  // A panel takes an eighth of the second cache, and all of them half of that behind.
   // CHECK-LABEL: ragged.kernel @product
-  // CHECK: ragged.matmul over [@n, @n] depth [@m] rows 96 blocks [512, 128]
+  // CHECK: ragged.matmul over [@n, @n] depth [@m] rows 48 blocks [1024, 512]
   cfb.kernel @product attributes {unit = #cfb<unit calls>, lengths = [@n, @m], rows = [@n, @n]} {
   ^bb0(%calls: index, %n: tensor<?xindex>, %m: tensor<?xindex>, %x: !l, %y: !r):
     %c1 = arith.constant 1 : index

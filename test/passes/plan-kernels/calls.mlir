@@ -59,7 +59,7 @@ cfb.kernel @centred attributes {unit = #cfb<unit calls>, lengths = [@n], rows = 
 // CHECK: %[[M:.*]] = ragged.operand expanded of [@m, @n]
 // CHECK: %[[R:.*]] = ragged.result of [@n, @n]
 // CHECK: ragged.calls flops {{\[}}[@n, @n, @m, 2]] {
-// CHECK-NEXT: ragged.matmul over [@n, @n] depth [@m] rows 96 blocks [512, 256] into %[[R]] (d0, d1) -> (d0, d1) lanes 1
+// CHECK-NEXT: ragged.matmul over [@n, @n] depth [@m] rows 48 blocks [1024, 1024] into %[[R]] (d0, d1) -> (d0, d1) lanes 1
 // CHECK-SAME: left along_depth {
 // CHECK-NEXT: %[[A:.*]] = ragged.load %[[L]] (d0, d1, d2) -> (d0, d2)
 // CHECK-NEXT: arith.negf %[[A]]

@@ -349,8 +349,8 @@ ragged.kernel @k attributes {unit = #cfb<unit calls>, lengths = [@n], rows = [@n
   %x = ragged.operand expanded of [@n] : memref<?x?x8xf32>
   %r = ragged.result of [@n] : memref<?x?x8xf32>
   ragged.calls {
-    // expected-error@+1 {{ragged_matmul_c2: expected blocks of 1 to 512 columns and 1 to 256 terms}}
-    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 300] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
+    // expected-error@+1 {{ragged_matmul_c2: expected blocks of 1 to 2048 columns and 1 to 1024 terms}}
+    ragged.matmul over [@n, 8] depth [8] rows 96 blocks [8, 1025] into %r (d0, d1) -> (d0, d1) : memref<?x?x8xf32> left {
       %a = ragged.load %x (d0, d1, d2) -> (d0, d2) : memref<?x?x8xf32>
       ragged.yield %a : f32
     } right {

@@ -202,13 +202,11 @@ fn another_schedule_gives_the_same_bits() {
         .map(|name| example.join(name));
         print_loops(&program, &weights, &loops);
         let text = fs::read_to_string(&loops).expect("the loop level");
-        let mut other = text.clone();
+        let mut other = with_small_products(&text);
         for (from, to) in [
             (" tile 12 :", " tile 4 :"),
             ("blocks of 96 ", "blocks of 7 "),
             (" by 32 ", " by 16 "),
-            ("blocks [512, 256]", "blocks [40, 24]"),
-            (" rows 96 blocks", " rows 24 blocks"),
             ("blocks [96, 256]", "blocks [36, 256]"),
             ("left along_depth {", "left {"),
             ("right {", "right along_depth {"),
@@ -230,6 +228,20 @@ fn another_schedule_gives_the_same_bits() {
         });
         assert_eq!(results[0], results[1], "{model}");
     }
+}
+
+/// The loop level with small blocks of products of calls, whose sizes follow from the machine's caches.
+fn with_small_products(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let (Some(from), Some(to)) = (line.find(" rows "), line.find(" into ")) else {
+            return line.to_owned();
+        };
+        match line.contains("ragged.matmul over ") {
+            true => format!("{} rows 24 blocks [40, 24]{}", &line[..from], &line[to..]),
+            false => line.to_owned(),
+        }
+    });
+    lines.map(|line| line + "\n").collect()
 }
 
 /// Other rows and keys of a softmax's block on a GPU, which are other orders of its sums.

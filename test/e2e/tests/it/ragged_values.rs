@@ -220,7 +220,7 @@ fn folds_behind_a_product_read_rows_longer_than_its_blocks() {
     let mut rng = Rng::new(72);
     let model = Model::from_text(text, &[], &mut rng);
     let mut instances = Instances::new(&model.program, 3);
-    instances.lengths_from(&[600]);
+    instances.lengths_from(&[2100]);
     let input = to_text(&[instances.instance("long", Shape::nth(0, 6, &mut rng), &mut rng)]);
     let outcome = model.batch_run().run(&input).expect_code(0);
     let expected = model.oracle_lines(&input);
