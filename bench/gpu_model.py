@@ -40,7 +40,7 @@ SECTION = "gpu-time"
 CEILINGS = [("next_launch", "queued_launch_seconds"), ("f32", "multiply_add_flops"), ("memory_rate", "copy_bytes")]
 # Assumptions that are shaken, each alone, to half a rate or twice a cost.
 WORSE = {"l2_rate": 0.5, "l2_latency": 2, "shared_latency": 2, "once_cycles": 2, "grid_barrier": 2, "next_launch": 2}
-WORSE |= {"copy_rate": 0.5, "mma_share": 0.5}
+WORSE |= {"cluster_barrier": 2, "copy_rate": 0.5, "mma_share": 0.5}
 # Program dims that a size binds; those of embeddings are as make_models.py draws them.
 DIMS = {
     "treelstm": lambda size: {"V": 6000, "D": size, "H": size, "C": 5},

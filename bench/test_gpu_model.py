@@ -18,7 +18,7 @@ from gpu_card import (
 )
 from gpu_model import FIGURES, PAGE, Case, comparison, deciding_table, section, whole
 from gpu_plan import Code, Kernel, Launch, Resident, Size, read_code, read_kernels, read_resident, read_shared
-from gpu_predict import Counts, predict, read_counts
+from gpu_predict import Counts, in_clusters, predict, read_counts
 from lint import kernels
 from tables import replace_section
 
@@ -146,12 +146,21 @@ def test_weights_that_stay_have_larger_rounds_and_copies_of_rows_alone():
     (kernel,) = read_kernels(PLAN.replace("from 512 {", "from 512 resident [8, 16, 3] {")).values()
     assert [launch.resident for launch in kernel.launches] == [Resident(8, 16, 3), None, None]
     # 16 rows and 8 columns a block, in two steps of a round each; a load of a row's and of a column's four terms.
-    work = work_of_resident(STAYS, 17, CODE)
+    work = work_of_resident(STAYS, STAYS.resident, 17, CODE)
     assert (work.blocks, work.rounds, work.steps, work.step_bytes, work.ahead) == (16, 2, 2, 1024, 2)
     assert work.passes == 4 * (1 + 1)
     # A block has 256 words, two for each thread.
     beside = 2 * max(1024 / 64, PANEL_INSTRUCTIONS * 256 / 128)
-    assert panels_seconds(CARD, STAYS, work, 2) == pytest.approx((50 + beside) * 1e-9)
+    assert panels_seconds(CARD, STAYS, STAYS.resident, work, 2) == pytest.approx((50 + beside) * 1e-9)
+
+
+def test_blocks_of_clusters_have_sizes_of_their_own():
+    text = PLAN.replace("from 512 {", "from 512 resident [8, 16, 3] clustered [16, 16, 3, 4096] {")
+    (kernel,) = read_kernels(text).values()
+    assert kernel.launches[0].clustered == Resident(16, 16, 3, 4096)
+    # 8 rows and 16 columns a block, of which a warp has 8: its loads take as many passes as with 8 columns a block.
+    work = work_of_resident(STAYS, Resident(16, 16, 3), 17, CODE)
+    assert (work.blocks, work.step_bytes, work.passes) == (12, 512, 8)
 
 
 def test_code_is_read_where_weights_stay():
@@ -160,11 +169,11 @@ def test_code_is_read_where_weights_stay():
     other = [".L_1:", "BAR.SYNC 0x0", "FFMA R0, R1, R2, R0", "@P0 BRA `(.L_1)"]
     own = [".L_2:", "BAR.SYNC 0x0", "LDS.128 R4, [R5]", *["FFMA R0, R1, R2, R0"] * 16, "@P0 BRA `(.L_2)"]
     (kernel,) = kernels(code_text("MOV R1, R2", *weights, *again, *other, "MOV R3, R2", *own, "EXIT"))
-    code = read_resident(kernel, STAYS, 40, 1024)
+    code = read_resident(kernel, STAYS.resident, STAYS, 40, 1024)
     assert (code.instructions, code.adds, code.loads, code.of_step) == (19, 16, [16], 0)
     assert (code.registers, code.shared, code.once, code.stored) == (40, 1024, 3, 0)
     with pytest.raises(ValueError, match="no loop of 16 multiply-adds for k"):
-        read_resident(kernels(code_text(*other, "EXIT"))[0], STAYS, 40, 1024)
+        read_resident(kernels(code_text(*other, "EXIT"))[0], STAYS.resident, STAYS, 40, 1024)
 
 
 def test_registers_and_shared_memory_say_how_many_blocks_fit():
@@ -217,6 +226,24 @@ def test_a_flush_is_launch_by_launch_where_its_steps_are_large():
     found = predict(CARD, CASE, KERNELS, codes, many)
     assert found["stats"]["device"]["launches"] == 3
     assert found["stats"]["device"]["seconds"] == pytest.approx(found["plain_seconds"])
+
+
+def test_what_is_divided_takes_what_the_longest_part_does():
+    kernels = {"k": Kernel([Launch(**vars(STAYS) | {"clustered": Resident(16, 16, 3)})], 384)}
+    codes = {"k$0_small": CODE, "k$0_resident": CODE, "k$0_clustered": CODE}
+    codes |= {"cohort_flush": CODE, "cohort_flush_clusters": CODE}
+    of_kernel = [{"kernel": "k", "rows": 8, "times": 6}]
+    clusters = {"flushes": 3, "divided": 2, "longest": {"steps": 6, "launches": of_kernel}}
+    clusters |= {"undivided": {"steps": 0, "launches": []}, "shared": {"steps": 2, "launches": []}}
+    card = SimpleNamespace(**vars(CARD) | {"clusters": 2, "cluster_barrier": 1e-7})
+    spent = in_clusters(card, CASE, kernels, codes, clusters)
+    # The undivided flush has no step, and one barrier less than steps; each shared step has one of the grid.
+    assert spent["waits between steps"] == pytest.approx((0 - 1 + 2) * 1.5e-6 + (6 - 2) * 1e-7)
+    one = SimpleNamespace(**vars(card) | {"processors": 16, "l2_rate": card.l2_rate / 2})
+    work = work_of_resident(kernels["k"].launches[0], Resident(16, 16, 3), 8, CODE)
+    alone = launch_seconds(one, kernels["k"].launches[0], CODE, work, together(card, CODE), "f32", 2)
+    found = sum(seconds for reason, seconds in spent.items() if reason not in ("waits between steps", "weights that stay"))
+    assert found == pytest.approx(6 * sum(alone.values()))
 
 
 def stats_of(found, times):

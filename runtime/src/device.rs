@@ -16,6 +16,7 @@
 
 mod blocks;
 mod cuda;
+mod persistent;
 mod pool;
 pub mod queue;
 pub mod runner;

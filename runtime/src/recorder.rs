@@ -124,6 +124,8 @@ pub struct Recorder {
     forks: Forks,
     /// Whether some instance began deeper than others since the last flush.
     has_gaps: bool,
+    /// Whether a call since the last flush that instances may share is not of the first depth of the first phase.
+    shares_late: bool,
     /// By number, and then that of ghosts.
     kernels: Vec<KernelCalls>,
     /// One more than the flushes before this one and the times that shared calls were forgotten;
@@ -205,6 +207,7 @@ impl Recorder {
             buckets: Buckets::new(numbering, call_buckets, is_alone),
             segments: Vec::new(),
             has_gaps: false,
+            shares_late: false,
             forks: Forks::default(),
             kernels,
             epoch: 0,
@@ -272,6 +275,7 @@ impl Recorder {
         self.replayed.clear();
         self.segments.clear();
         self.has_gaps = false;
+        self.shares_late = false;
         self.cached_flushed();
         self.epoch += 1;
         self.pending_bytes = 0;
@@ -342,6 +346,11 @@ impl Recorder {
     /// Where in the log the entries of an instance begin, in order.
     pub fn segments(&self) -> &[usize] {
         &self.segments
+    }
+
+    /// Whether instances may share a call since the last flush that is not of the first depth of the first phase.
+    pub fn shares_late(&self) -> bool {
+        self.shares_late
     }
 
     /// Whether a call since the last flush may lie deeper than its operands ask for: [`Recorder::set_floor`].

@@ -20,9 +20,10 @@ use cohort_abi::gpu::{ALIGNMENT, GpuFunction, GpuKernel, Precision};
 use cohort_abi::manifest::{Manifest, Operand, Unit};
 
 use super::blocks::Blocks;
+use super::persistent::Persistent;
 use super::pool::{Block, MemoryPool};
 use super::queue::{Launch, Queue};
-use super::schedule::{Persistent, Schedule};
+use super::schedule::Schedule;
 use super::{Device, Piece, Problem};
 use crate::error::Error;
 use crate::memory::arena::{Arena, Region};

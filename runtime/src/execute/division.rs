@@ -5,7 +5,8 @@
 //! written when the last of its instances is. Parts are of about equal length in the log and the recordings.
 //!
 //! A call that instances share ([`crate::call_cache::sharing`]) belongs to none of them. It has no operand but a row of a
-//! parameter, so its launch is of the first depth; such launches are not divided, and run before all that are.
+//! parameter, so mostly its launch is of the first depth: such launches are not divided, and run before all that are. A flush
+//! with other shared calls, of a later phase, is not divided.
 
 use cohort_abi::manifest::Unit;
 
@@ -47,15 +48,18 @@ impl Division {
 
 impl Executor {
     /// Whether the flush at hand is divided, and begins to divide it: where a device has clusters, each launch has the calls of one
-    /// bucket, as rows, and there are instances to divide.
+    /// bucket, as rows, no call that instances share is behind others, and there are instances to divide.
     pub(super) fn begin_division(&mut self, recorder: &Recorder) {
         let parts = self.device.as_ref().map_or(0, |runner| runner.parts());
-        let is_whole = |share: &Share| matches!(share, Share::Whole { call: 0, .. });
+        let is_bucket = |(at, share): (usize, &Share)| match *share {
+            Share::Whole { launch, call, .. } => launch as usize == at && call == 0,
+            Share::Apart { .. } => false,
+        };
         let are_buckets = self.groups.launches.len() == self.ready.len()
-            && self.groups.shares.iter().all(is_whole);
+            && self.groups.shares.iter().enumerate().all(is_bucket);
         let of_rows =
             |placed: &Placed| self.kernels[placed.kernel as usize].form.unit == Unit::Rows;
-        let is_possible = are_buckets && self.placed.iter().all(of_rows);
+        let is_possible = are_buckets && !recorder.shares_late() && self.placed.iter().all(of_rows);
         let division = &mut self.division;
         division.parts = match is_possible {
             true => parts.min(recorder.segments().len()),

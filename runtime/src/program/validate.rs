@@ -6,7 +6,7 @@ mod gradients;
 use std::collections::HashSet;
 
 use cohort_abi::Handle;
-use cohort_abi::gpu::{GpuFunction, GpuKernel};
+use cohort_abi::gpu::{GpuFunction, GpuKernel, GpuLaunch};
 use cohort_abi::manifest::{
     CallShape, Constant, Division, Elem, Extent, Kernel, LeadingDim, Manifest, Operand, Source,
     Type, Unit,
@@ -238,7 +238,7 @@ fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
         {
             return Err("functions out of order".to_owned());
         }
-        for function in launch.functions.iter().chain(&launch.resident) {
+        for function in launch.all_functions() {
             let GpuFunction {
                 symbol,
                 threads,
@@ -263,7 +263,7 @@ fn gpu(manifest: &Manifest, gpu: &GpuKernel) -> Result<(), String> {
 /// lengths.
 fn call_tiles(kernel: &Kernel, gpu: &GpuKernel) -> Result<(), String> {
     let launches = gpu.launches.iter();
-    for function in launches.flat_map(|launch| launch.functions.iter().chain(&launch.resident)) {
+    for function in launches.flat_map(GpuLaunch::all_functions) {
         let symbol = &function.symbol;
         let Some(tiles) = &function.calls else {
             if kernel.call.unit == Unit::Rows {

@@ -3,6 +3,7 @@
 use cohort_abi::{Failure, Handle};
 
 use super::costs::{list_at, special_costs};
+use super::replay::SHARED_KEY;
 use super::{Recorder, Stopped};
 use crate::failure::StoppedAt;
 use crate::program::slot::Slot;
@@ -58,6 +59,8 @@ impl Recorder {
             && let Some(shared) = &mut self.kernels[kernel as usize].shared
         {
             shared.set(row, self.epoch, handle);
+            let key = self.buckets.key(Handle(handle).bucket() as usize);
+            self.shares_late |= key != SHARED_KEY;
         }
         if self.tracer.is_some() {
             // SAFETY: the caller's promise.

@@ -26,6 +26,15 @@ pub fn validate(manifest: &Manifest) -> Result<(), String> {
             "`{symbol}` reads {argument_bytes} bytes of arguments: expected a multiple of 8 up to {ARGUMENT_BYTES}"
         ));
     }
+    each_once(symbol, functions)?;
+    let clusters = flush.clusters.iter();
+    clusters
+        .map(|clusters| each_once(&clusters.symbol, &clusters.functions))
+        .collect()
+}
+
+/// That a function lists no other one twice.
+fn each_once(symbol: &str, functions: &[String]) -> Result<(), String> {
     let mut seen = HashSet::new();
     match functions.iter().find(|function| !seen.insert(*function)) {
         Some(twice) => Err(format!("`{symbol}` lists `{twice}` twice")),

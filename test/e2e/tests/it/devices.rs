@@ -281,6 +281,9 @@ fn clusters_change_no_bit() {
             assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
             assert_eq!(divided > 0, is_divided, "{}", found.describe());
         }
+        // Calls that instances share are made anew in each batch.
+        let (found, _) = run(&["gpu-sim", "--keep-memory", "0"]);
+        assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
     }
 }
 
