@@ -121,24 +121,25 @@ else
     cat "$folder/found"
     result FAIL 'the lint and what instructions read and write'
 fi
-# That the lint finds what is there to be found.
+# lint_finds ARCHITECTURE FILE: that the lint finds what is there to be found.
 lint_finds() {
     local kernel wrong
-    "$ptxas" -arch="$1" -O3 -v test/sass/barriers.ptx -o "$folder/code.cubin" >"$folder/log" 2>&1 || return
-    lint barriers "$1:f32" >"$folder/found" && return 1
-    for kernel in $(sed -n 's/^\.visible \.entry \([a-z_]*\).*/\1/p' test/sass/barriers.ptx); do
+    "$ptxas" -arch="$1" -O3 -v "test/sass/$2.ptx" -o "$folder/code.cubin" >"$folder/log" 2>&1 || return
+    lint "$2" "$1:f32" >"$folder/found" && return 1
+    for kernel in $(sed -n 's/^\.visible \.entry \([a-z_]*\).*/\1/p' "test/sass/$2.ptx"); do
         wrong=$(grep -c "^$kernel:" "$folder/found")
         [[ $kernel == wrong* && $wrong -gt 0 || $kernel == right* && $wrong == 0 ]] || return
     done
 }
 
 if [[ -x $ptxas && -x $nvdisasm ]]; then
-    for target in sm_80 sm_90 sm_120; do
-        if lint_finds "$target"; then
-            result ok "the lint finds what is wrong in test/sass/barriers.ptx, $target"
+    for of in 'sm_80 barriers' 'sm_90 barriers' 'sm_120 barriers' 'sm_90 clusters'; do
+        read -r target file <<<"$of"
+        if lint_finds "$target" "$file"; then
+            result ok "the lint finds what is wrong in test/sass/$file.ptx, $target"
         else
             cat "$folder/found"
-            result FAIL "the lint and test/sass/barriers.ptx, $target"
+            result FAIL "the lint and test/sass/$file.ptx, $target"
         fi
     done
 else

@@ -112,7 +112,7 @@ static int run_together(unsigned blocks, unsigned of_cluster, unsigned count, ch
     if (blocks * count > MOST_THREADS) return 1;
     for (unsigned at = 0; at < blocks; at++)
         begin_block(threads + at * count, count, at, 0, shared + (size_t)at * SHARED);
-    Stop first = ENDED, other;
+    Stop first = ENDED, other = ENDED;
     do {
         for (unsigned at = 0; at < blocks; at += of_cluster) {
             if (run_cluster(at, of_cluster, count, &other)) return 1;

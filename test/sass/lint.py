@@ -31,6 +31,9 @@ OF_A_THREAD = re.compile(r"SR_(TID|LANEID|LANEMASK|CLOCK|VIRTID|EQMASK|LTMASK|LE
 # What writes no register, by name.
 STORES = {"ST", "STG", "STS", "STL", "RED", "REDG", "REDS", "BAR", "BRA", "BRX", "JMP", "EXIT", "MEMBAR", "FENCE"}
 STORES |= {"BSSY", "BSYNC", "BREAK", "WARPSYNC", "LDGSTS", "LDGDEPBAR", "DEPBAR", "ERRBAR", "CGAERRBAR", "CCTL"}
+# Barriers of a block, and both halves of a cluster's.
+BARRIERS = {"BAR", "UCGABAR_ARV", "UCGABAR_WAIT"}
+STORES |= BARRIERS
 STORES |= {"NOP", "YIELD", "CALL", "RET", "UBLKCP", "NANOSLEEP"}
 MULTIPLY_ADDS = re.compile(r"(FFMA|HMMA|HGMMA|IMMA)")
 LOADS = re.compile(r"(LDS|LDSM|LDG|LD)$")
@@ -353,13 +356,13 @@ class Divergence:
             # Where ways meet at the end only, what some threads leave out is all that follows.
             for inner in sorted(reachable(self.blocks, self.blocks[at].next, meet)):
                 for line in self.blocks[inner].instructions:
-                    if line.name == "BAR":
+                    if line.name in BARRIERS:
                         yield f"barrier at {line.place:#x} behind a divergent branch at {last.place:#x}: {last.text}"
         for at, state in states.items():
             if at == -1:
                 continue
             for line in self.blocks[at].instructions:
-                if line.name == "BAR" and line.guard & state:
+                if line.name in BARRIERS and line.guard & state:
                     yield f"barrier at {line.place:#x} runs for some threads: {line.text}"
                 state = self.step(line, state)
 

@@ -27,10 +27,10 @@ pub fn validate(manifest: &Manifest) -> Result<(), String> {
         ));
     }
     each_once(symbol, functions)?;
-    let clusters = flush.clusters.iter();
-    clusters
-        .map(|clusters| each_once(&clusters.symbol, &clusters.functions))
-        .collect()
+    match &flush.clusters {
+        Some(clusters) => each_once(&clusters.symbol, &clusters.functions),
+        None => Ok(()),
+    }
 }
 
 /// That a function lists no other one twice.
