@@ -31,7 +31,7 @@
 //! | | 1 | 0 |
 //! | `launch`, `blocks` | for each step, first those of the grid, then those of one cluster after another | the number of its first launch, and the blocks of all its launches |
 //! | `step`, `steps` | for each cluster | the number of its first step, and how many it has, at least 1 |
-//! | `function`, `blocks`, `columns`, `arguments` | for each launch, those of a step one after another | the function's number in [`GpuFlush::functions`]; its blocks, at least 1; of these, how many the first dim of the grid has; where its arguments begin, in bytes from the beginning of the schedule |
+//! | `function`, `blocks`, `columns`, `arguments` | for each launch, those of a step one after another | the function's number in [`GpuFlush::functions`], or in [`GpuClusters::functions`]; its blocks, at least 1; of these, how many the first dim of the grid has; where its arguments begin, in bytes from the beginning of the schedule |
 //! | arguments | for each call | as [listed](super#arguments), where a multiple of 8 bytes begins |
 //! | | | 0, [`GpuFlush::argument_bytes`] of them: a list is read as if it were as long as the longest |
 //!

@@ -84,11 +84,12 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     tiles.sort_by_key(|tile| tile.resident.and_then(|size| size.held_at));
     let Some(found) = size(&tiles, others, is_alone, &CLUSTER) else {
         let room = CLUSTER.bytes - if is_alone { 0 } else { others };
+        let most = CLUSTER.columns.iter().max().copied().unwrap_or(0);
         remark(
             tiles[0].op,
             &format!(
-                "all blocks of a GPU wait for each other behind each level: a cluster of {CLUSTER_BLOCKS} has {room} bytes of \
-                 shared memory a block for weights, which do not hold all that stay"
+                "all blocks of a GPU wait for each other behind each level: a cluster of {CLUSTER_BLOCKS} blocks, of {most} \
+                 columns and {room} bytes for weights at most, does not hold all that stay"
             ),
         );
         return Ok(());
