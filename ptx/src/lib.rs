@@ -56,7 +56,7 @@ pub struct Launch {
     pub dynamic_shared_bytes: u32,
     /// All blocks are on the device together and may wait for each other.
     pub is_together: bool,
-    /// Of so many neighbouring blocks, those of a cluster, the barriers of a cluster are.
+    /// Blocks per cluster, along the grid's first dim: the threads that a `barrier.cluster` synchronises.
     pub blocks_of_cluster: u32,
     /// What shared memory and registers hold before they are written.
     pub poison: u8,

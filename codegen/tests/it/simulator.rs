@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
-use cohort_abi::gpu::{GpuFlush, GpuFunction, SimFn};
+use cohort_abi::gpu::{GpuFlush, GpuFunction, SimFn, dynamic_shared_bytes};
 use cohort_abi::manifest::Elem;
+use cohort_codegen::gpu::binary::{self, Architecture};
 use cohort_codegen::gpu::{
     lower_gpu_to_host, lower_kernels_to_gpu, persistence, plan_kernels_for_gpu,
 };
@@ -273,7 +274,7 @@ impl Simulator {
         self.run_together(&flush.symbol, flush.shared_bytes, schedule, grid, order)
     }
 
-    /// The same by so many clusters.
+    /// Runs a flush on `count` clusters; says what was wrong.
     pub fn run_clusters(&self, schedule: &[u64], count: u32, order: Order) -> Result<(), String> {
         let flush = self.flush.as_ref().expect("a function that runs flushes");
         let clusters = flush.clusters.as_ref().expect("one for clusters");
@@ -321,6 +322,60 @@ impl Simulator {
         };
         ended.unwrap_or_else(|problem| panic!("`{}`: {problem}", function.symbol));
     }
+}
+
+/// Writes words at the beginning of memory.
+pub fn put_words(memory: &mut Aligned, words: &[u32]) {
+    for (place, word) in memory.bytes().chunks_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+}
+
+/// The PTX of a module with GPU code, for an architecture.
+pub fn ptx(text: &str, architecture: &str) -> String {
+    let context = cohort_dialects::new_context();
+    let module = Module::parse(&context, text).expect("it parses");
+    let architecture = Architecture::parse(architecture).expect("an architecture");
+    binary::ptx(&context, module.as_operation(), &architecture).expect("it lowers")
+}
+
+/// Interprets the PTX of a function that runs flushes; `blocks` are those of the grid and of a cluster, and the text may
+/// touch `memories` and the schedule alone.
+pub fn interpret_flush<'a>(
+    text: &str,
+    (symbol, shared_bytes, threads): (&str, u32, u32),
+    blocks: [u32; 2],
+    memories: impl Iterator<Item = &'a mut Aligned>,
+    schedule: &mut [u64],
+) -> Result<(), String> {
+    let ptx = cohort_ptx::Module::parse(&ptx(text, "sm_90")).expect("PTX");
+    let launch = cohort_ptx::Launch {
+        grid: (blocks[0], 1),
+        threads,
+        dynamic_shared_bytes: dynamic_shared_bytes(shared_bytes),
+        is_together: true,
+        blocks_of_cluster: blocks[1],
+        poison: 0xFF,
+        order: |count, is_turned| match is_turned {
+            true => (0..count).rev().collect(),
+            false => (0..count).collect(),
+        },
+        tensor_cores: cohort_ptx::TensorCores::default(),
+    };
+    let argument = schedule.as_ptr() as u64;
+    let mut all: Vec<&mut [u8]> = memories.map(Aligned::bytes).collect();
+    // SAFETY: the slice has these bytes, and any of them may be in a word.
+    all.push(unsafe {
+        std::slice::from_raw_parts_mut(schedule.as_mut_ptr().cast(), 8 * schedule.len())
+    });
+    let regions = all.into_iter().map(|bytes| cohort_ptx::Region {
+        address: bytes.as_ptr() as u64,
+        writable: bytes.len(),
+        bytes,
+    });
+    let mut memory = cohort_ptx::Memory::new(regions.collect());
+    ptx.run(symbol, &[argument], &launch, &mut memory)
+        .map_err(|problem| problem.to_string())
 }
 
 /// The bits of results, behind which nothing was written.

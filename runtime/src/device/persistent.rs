@@ -40,7 +40,7 @@ impl Runs {
 }
 
 impl Persistent {
-    /// For so many blocks at a time, and perhaps clusters.
+    /// For a device that runs at most `blocks` blocks concurrently, and `clusters` if it has any.
     pub fn new(flush: &GpuFlush, blocks: u32, clusters: Option<Clusters>) -> Persistent {
         Persistent {
             blocks,

@@ -86,7 +86,7 @@ impl Schedule {
         self.words.clear();
     }
 
-    /// Words that the schedule of some calls has at most, each of which is divided into so many parts.
+    /// Upper bound in words of the schedule of some calls, each divided into `parts` parts.
     pub fn room(persistent: &Persistent, launches: usize, arguments: usize, parts: usize) -> usize {
         let parts = parts.max(1);
         // Of a step there is at least one launch, behind blocks that do nothing; an argument has two words.

@@ -41,15 +41,15 @@ impl ProductLayout {
         }
     }
 
-    /// Bytes between rows of a packed left side of so many terms: whole vectors, and an odd number of them, so that
-    /// the rows of a tile lie in different sets of a cache.
+    /// Row stride in bytes of a packed left side with `terms` columns: an odd number of vectors, so that the rows of a
+    /// tile map to different cache sets.
     fn a_row<'c>(e: &Emitter<'c>, terms: Val<'c>) -> Val<'c> {
         let vectors = Self::vectors(e, terms);
         let even = e.sub(e.int(1), e.and(vectors, 1));
         e.times(e.add(vectors, even), LANES * 4)
     }
 
-    /// Bytes of a panel of so many terms.
+    /// Size in bytes of a packed panel of the right side with `terms` rows.
     fn panel<'c>(e: &Emitter<'c>, terms: Val<'c>) -> Val<'c> {
         e.times(Self::vectors(e, terms), LANES * PANEL * 4)
     }
@@ -61,12 +61,12 @@ impl ProductLayout {
         )
     }
 
-    /// The most bytes of the left side; where lanes run along its rows, whole vectors of them are written.
+    /// Upper bound in bytes of the packed left side; where lanes run along rows, whole vectors of rows are written.
     fn a_bytes(&self) -> i64 {
         (self.rows + LANES) * (round_up(self.depth, LANES) + LANES) * 4
     }
 
-    /// The same of the right side.
+    /// Upper bound in bytes of the packed right side.
     fn b_bytes(&self) -> i64 {
         round_up(self.columns, PANEL) * round_up(self.depth, LANES) * 4
     }

@@ -35,7 +35,7 @@ use crate::read_rows::body::Body;
 use crate::read_rows::kernel::Kernel;
 use crate::read_rows::memory::{Arguments, OperandFields};
 
-/// The limits of static and of dynamic shared memory per block, in bytes, the last of blocks in clusters.
+/// Limits of shared memory per block, in bytes: static, dynamic, and dynamic in a cluster.
 pub const SHARED: i64 = STATIC_SHARED_BYTES as i64;
 pub const MOST_SHARED: i64 = MOST_SHARED_BYTES as i64;
 pub const MOST_CLUSTER_SHARED: i64 = MOST_CLUSTER_SHARED_BYTES as i64;
@@ -352,7 +352,8 @@ impl<'c> FunctionWriter<'_, 'c> {
         Ok([resident.transpose()?, clustered.transpose()?])
     }
 
-    /// A function whose weights stay in `most` bytes of shared memory at most, and that has so many blocks along the columns.
+    /// Writes a function that keeps its weights in shared memory, of which a block may use `most` bytes; `blocks` is the
+    /// grid's extent along the columns.
     fn resident(
         &self,
         symbol: String,

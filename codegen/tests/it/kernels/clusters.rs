@@ -3,16 +3,16 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::gpu::dynamic_shared_bytes;
 use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use cohort_abi::manifest::Elem;
-use cohort_codegen::gpu::binary::{self, Architecture};
-use melior::ir::Module;
 
 use super::check::Random;
 use super::gpu::gates;
 use crate::jit::{Aligned, Bits, Operand, constant_memory};
-use crate::simulator::{Call, How, Order, Simulator, flush_text, gpu_text_of_loops, loops_text};
+use crate::simulator::{
+    Call, How, Order, Simulator, flush_text, gpu_text_of_loops, interpret_flush, loops_text, ptx,
+    put_words,
+};
 
 const WIDTH: usize = 64;
 const STEPS: usize = 4;
@@ -160,40 +160,19 @@ impl Flush {
         Ok(prepared.last())
     }
 
-    /// The same in PTX, interpreted, for an architecture.
+    /// The same in PTX, interpreted.
     fn in_ptx(&self, text: &str) -> Result<Bits, String> {
         let simulator = Simulator::new(text);
         let flush = simulator.flush.as_ref().expect("what runs flushes");
         let clusters = flush.clusters.as_ref().expect("what runs clusters");
         let mut prepared = self.prepare(&simulator);
-        let ptx = cohort_ptx::Module::parse(&ptx(text, "sm_90")).expect("PTX");
-        let launch = cohort_ptx::Launch {
-            grid: (PARTS.len() as u32 * CLUSTER_BLOCKS, 1),
-            threads: flush.threads,
-            dynamic_shared_bytes: dynamic_shared_bytes(clusters.shared_bytes),
-            is_together: true,
-            blocks_of_cluster: CLUSTER_BLOCKS,
-            poison: 0xFF,
-            order: |count, is_turned| match is_turned {
-                true => (0..count).rev().collect(),
-                false => (0..count).collect(),
-            },
-            tensor_cores: cohort_ptx::TensorCores::default(),
-        };
-        let schedule = prepared.schedule.as_ptr() as u64;
-        let mut memory = cohort_ptx::Memory::new(prepared.regions());
-        ptx.run(&clusters.symbol, &[schedule], &launch, &mut memory)
-            .map_err(|problem| problem.to_string())?;
-        drop(memory);
+        let function = (&*clusters.symbol, clusters.shared_bytes, flush.threads);
+        let blocks = [PARTS.len() as u32 * CLUSTER_BLOCKS, CLUSTER_BLOCKS];
+        let memories = [&mut prepared.memory, &mut prepared.index].into_iter();
+        let memories = memories.chain(&mut prepared.constants);
+        interpret_flush(text, function, blocks, memories, &mut prepared.schedule)?;
         Ok(prepared.last())
     }
-}
-
-fn ptx(text: &str, architecture: &str) -> String {
-    let context = cohort_dialects::new_context();
-    let module = Module::parse(&context, text).expect("it parses");
-    let architecture = Architecture::parse(architecture).expect("an architecture");
-    binary::ptx(&context, module.as_operation(), &architecture).expect("it lowers")
 }
 
 /// The memory of a flush.
@@ -206,34 +185,11 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn regions(&mut self) -> Vec<cohort_ptx::Region<'_>> {
-        let memories = [&mut self.memory, &mut self.index].into_iter();
-        let memories = memories.chain(&mut self.constants);
-        let mut all: Vec<&mut [u8]> = memories.map(Aligned::bytes).collect();
-        let words = self.schedule.len();
-        // SAFETY: the vector owns these bytes, and any of them may be in a word.
-        all.push(unsafe {
-            std::slice::from_raw_parts_mut(self.schedule.as_mut_ptr().cast(), 8 * words)
-        });
-        let regions = all.into_iter().map(|bytes| cohort_ptx::Region {
-            address: bytes.as_ptr() as u64,
-            writable: bytes.len(),
-            bytes,
-        });
-        regions.collect()
-    }
-
     /// The rows of the last step.
     fn last(mut self) -> Bits {
         let bits = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
         let all = self.memory.bytes()[4 * WIDTH * layer(STEPS)..].chunks(4);
         all.take(WIDTH * ROWS).map(bits).collect()
-    }
-}
-
-fn put_words(memory: &mut Aligned, words: &[u32]) {
-    for (place, word) in memory.bytes().chunks_mut(4).zip(words) {
-        place.copy_from_slice(&word.to_ne_bytes());
     }
 }
 

@@ -4,15 +4,15 @@
 
 use std::collections::HashMap;
 
-use cohort_abi::gpu::{GpuFunction, dynamic_shared_bytes};
+use cohort_abi::gpu::GpuFunction;
 use cohort_abi::manifest::Elem;
-use cohort_codegen::gpu::binary::{self, Architecture};
-use melior::ir::Module;
 
 use super::check::Random;
 use super::gpu::gates;
 use crate::jit::{Aligned, Bits, Operand, constant_memory};
-use crate::simulator::{Call, How, Order, Simulator, flush_text, gpu_text};
+use crate::simulator::{
+    Call, How, Order, Simulator, flush_text, gpu_text, interpret_flush, put_words,
+};
 
 const WIDTH: usize = 40;
 const ROWS: usize = 29;
@@ -158,29 +158,16 @@ impl Flush {
         let simulator = Simulator::new(text);
         let flush = simulator.flush.as_ref().expect("what runs flushes");
         let mut prepared = self.prepare(&simulator, blocks);
-        let context = cohort_dialects::new_context();
-        let module = Module::parse(&context, text).expect("it parses");
-        let architecture = Architecture::parse("sm_90").expect("an architecture");
-        let ptx = binary::ptx(&context, module.as_operation(), &architecture).expect("it lowers");
-        let ptx = cohort_ptx::Module::parse(&ptx).expect("PTX");
-        let launch = cohort_ptx::Launch {
-            grid: (blocks, 1),
-            threads: flush.threads,
-            dynamic_shared_bytes: dynamic_shared_bytes(flush.shared_bytes),
-            is_together: true,
-            blocks_of_cluster: 1,
-            poison: 0xFF,
-            order: |count, is_turned| match is_turned {
-                true => (0..count).rev().collect(),
-                false => (0..count).collect(),
-            },
-            tensor_cores: cohort_ptx::TensorCores::default(),
-        };
-        let schedule = prepared.schedule.as_ptr() as u64;
-        let mut memory = cohort_ptx::Memory::new(prepared.regions());
-        ptx.run(&flush.symbol, &[schedule], &launch, &mut memory)
-            .map_err(|problem| problem.to_string())?;
-        drop(memory);
+        let function = (&*flush.symbol, flush.shared_bytes, flush.threads);
+        let memories = [&mut prepared.memory, &mut prepared.index].into_iter();
+        let memories = memories.chain(&mut prepared.constants);
+        interpret_flush(
+            text,
+            function,
+            [blocks, 1],
+            memories,
+            &mut prepared.schedule,
+        )?;
         prepared.results()
     }
 }
@@ -195,27 +182,6 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn regions(&mut self) -> Vec<cohort_ptx::Region<'_>> {
-        let memories = [&mut self.memory, &mut self.index].into_iter();
-        let memories = memories.chain(&mut self.constants);
-        let mut all: Vec<&mut [u8]> = memories.map(Aligned::bytes).collect();
-        let words = self.schedule.len();
-        // SAFETY: the vector owns these bytes, and any of them may be in a word.
-        all.push(unsafe {
-            std::slice::from_raw_parts_mut(self.schedule.as_mut_ptr().cast(), 8 * words)
-        });
-        let region = |bytes: &'_ mut [u8]| (bytes.as_ptr() as u64, bytes.len());
-        let regions = all.into_iter().map(|bytes| {
-            let (address, writable) = region(bytes);
-            cohort_ptx::Region {
-                address,
-                bytes,
-                writable,
-            }
-        });
-        regions.collect()
-    }
-
     /// The rows of the last step, then those that each step makes besides.
     fn results(mut self) -> Result<Vec<Bits>, String> {
         let bits = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
@@ -226,12 +192,6 @@ impl Prepared {
         is_same
             .then(|| vec![layers[STEPS].clone(), besides[0].clone()])
             .ok_or_else(|| "a launch gives other bits in another step".to_owned())
-    }
-}
-
-fn put_words(memory: &mut Aligned, words: &[u32]) {
-    for (place, word) in memory.bytes().chunks_mut(4).zip(words) {
-        place.copy_from_slice(&word.to_ne_bytes());
     }
 }
 

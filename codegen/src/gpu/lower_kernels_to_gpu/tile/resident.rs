@@ -32,7 +32,7 @@ use crate::emit::{Emitter, Width};
 /// Bytes at the beginning of the shared memory, for the word that says which panel is there.
 pub const HELD_BYTES: i64 = 16;
 
-/// Columns of a warp: of so many, 16 bytes of each are what shared memory gives at once.
+/// Maximum columns per warp: 16 bytes from each of 8 columns are one 128-byte access to shared memory.
 const MOST_OF_WARP: i64 = 8;
 
 /// Floats behind the terms of a column, and behind those of a row: neighbours begin in different banks.
@@ -101,7 +101,8 @@ pub fn terms_of(chain: &Chain<'_>) -> i64 {
     chain.segments.iter().map(|segment| segment.k).sum()
 }
 
-/// Writes the function's body, for so many blocks along the columns: those that have none do nothing. The number is the kernel's.
+/// Writes the function's body. `blocks` is the grid's extent along the columns; blocks beyond the last column return at once.
+/// `number` is the kernel's.
 pub fn write<'c>(
     e: &Emitter<'c>,
     frame: &Frame<'_, 'c>,
