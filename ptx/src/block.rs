@@ -4,11 +4,13 @@
 //! round to round and from block to block. Blocks of a launch run one after another to their ends; those that are
 //! together run until all of their threads wait for other blocks.
 
-use crate::instruction::{Function, Instruction, SPECIAL};
+use crate::instruction::{Function, Instruction, Product, SPECIAL};
 use crate::memory::Memory;
 use crate::mma::{Lane, WARP, multiply};
 use crate::thread::{Around, Arrival, Stop, Thread};
 use crate::view::View;
+use crate::warpgroup::{Operands, Warpgroups};
+use crate::wgmma::WARPS;
 use crate::{Error, Launch};
 
 /// A block whose threads have begun.
@@ -20,6 +22,8 @@ struct Block {
     shared: Vec<u8>,
     /// Where others run at the same time.
     view: Option<View>,
+    /// Where the function has products of them.
+    warpgroups: Option<Warpgroups>,
     is_turned: bool,
     rounds: u64,
 }
@@ -117,6 +121,7 @@ impl Run<'_> {
             at,
             threads: (0..threads).map(|_| Thread::new()).collect(),
             registers,
+            warpgroups: Warpgroups::new(self.function, threads, shared),
             shared: vec![poison; shared],
             view: self.launch.is_together.then(View::default),
             is_turned: at.0.wrapping_add(at.1) % 2 == 1,
@@ -246,6 +251,9 @@ impl Run<'_> {
                     ),
                 ));
             }
+            if waiting.max(ended) == all {
+                self.meet_warpgroups(block)?;
+            }
             if waiting < all {
                 return Ok(());
             }
@@ -257,6 +265,20 @@ impl Run<'_> {
         }
     }
 
+    /// All threads of a block are at a barrier, or have ended.
+    fn meet_warpgroups(&self, block: &mut Block) -> Result<(), Error> {
+        let Some(warpgroups) = &mut block.warpgroups else {
+            return Ok(());
+        };
+        warpgroups.meet().map_err(|(pc, warps)| {
+            let message = format!(
+                "in block {:?}, {warps} of the {WARPS} warps of a warpgroup multiply, the rest do not",
+                block.at
+            );
+            Error::new(self.function.line_of(pc), message)
+        })
+    }
+
     /// Runs the threads of a warp, given in their order, to where each has to wait for others than its warp.
     fn run_warp(
         &self,
@@ -265,8 +287,8 @@ impl Run<'_> {
         memory: &mut Memory<'_>,
     ) -> Result<(), Error> {
         loop {
-            let mut products = None;
-            let mut multiplying = 0;
+            let mut instruction = None;
+            let mut count = 0;
             for &number in lanes {
                 let thread = &mut block.threads[number];
                 if !matches!(thread.stop, Stop::Ready | Stop::Looked(_)) {
@@ -274,43 +296,109 @@ impl Run<'_> {
                 }
                 let own = number * self.stride..(number + 1) * self.stride;
                 let mut around = Around {
+                    number,
                     function: self.function,
                     arguments: &self.arguments,
                     registers: &mut block.registers[own],
                     shared: &mut block.shared,
                     memory,
                     view: block.view.as_mut(),
+                    warpgroups: block.warpgroups.as_mut(),
                     poison: self.launch.poison,
                 };
                 let stop = thread.run(&mut around);
-                if let Stop::Multiply(pc) = stop.map_err(|error| error.of(block.at, number))? {
-                    multiplying += 1;
-                    if *products.get_or_insert(pc) != pc {
-                        let message = "the threads of a warp multiply at different places";
+                if let Stop::Warp(pc) = stop.map_err(|error| error.of(block.at, number))? {
+                    count += 1;
+                    if *instruction.get_or_insert(pc) != pc {
+                        let verb = self.verb(pc);
+                        let message = format!("the threads of a warp {verb} at different places");
                         let line = self.function.line_of(pc);
                         return Err(Error::new(line, message).of(block.at, number));
                     }
                 }
             }
-            let Some(pc) = products else {
+            let Some(pc) = instruction else {
                 return Ok(());
             };
-            if multiplying < WARP {
-                let message = format!(
-                    "{multiplying} of the {WARP} threads of a warp multiply, the rest do not"
-                );
+            let at = block.at;
+            let wrong = |message, thread| {
                 let line = self.function.line_of(pc);
-                return Err(Error::new(line, message).of(block.at, lanes[0]));
+                Error::new(line, message).of(at, thread)
+            };
+            if count < WARP {
+                let verb = self.verb(pc);
+                let message =
+                    format!("{count} of the {WARP} threads of a warp {verb}, the rest do not");
+                return Err(wrong(message, lanes[0]));
             }
-            self.multiply(block, pc, lanes);
+            let first = lanes.iter().min().copied().unwrap_or(0);
+            match self.function.code.get(pc) {
+                Some(Instruction::Multiply(product)) => self.multiply(block, product, first),
+                _ => {
+                    let done = self.with_warpgroup(block, pc, first);
+                    done.map_err(|(message, thread)| wrong(message, thread))?;
+                }
+            }
+            for &number in lanes {
+                block.threads[number].stop = Stop::Ready;
+            }
         }
     }
 
-    fn multiply(&self, block: &mut Block, pc: usize, lanes: &[usize]) {
-        let Some(Instruction::Multiply(product)) = self.function.code.get(pc) else {
-            return;
+    /// What the threads of a warp do together at an instruction.
+    fn verb(&self, pc: usize) -> &'static str {
+        match self.function.code.get(pc) {
+            Some(Instruction::WarpgroupFence) => "execute `wgmma.fence`",
+            Some(Instruction::WarpgroupCommit) => "execute `wgmma.commit_group`",
+            Some(Instruction::WarpgroupWait(_)) => "execute `wgmma.wait_group`",
+            _ => "multiply",
+        }
+    }
+
+    /// What a warp, whose first thread has that number, does as a part of its warpgroup; otherwise what is wrong, and
+    /// with which thread.
+    fn with_warpgroup(
+        &self,
+        block: &mut Block,
+        pc: usize,
+        first: usize,
+    ) -> Result<(), (String, usize)> {
+        let (Some(warpgroups), function) = (&mut block.warpgroups, self.function) else {
+            return Ok(());
         };
-        let first = lanes.iter().min().copied().unwrap_or(0);
+        let warp = first / WARP;
+        match function.code.get(pc) {
+            Some(Instruction::WarpgroupMultiply(product)) => {
+                let operands = |thread: usize| {
+                    let own = &block.registers[thread * self.stride..];
+                    Operands {
+                        left: own[product.left as usize],
+                        right: own[product.right as usize],
+                        is_added: own[product.is_added as usize] & 1 == 1,
+                    }
+                };
+                let all = operands(first);
+                for thread in first + 1..first + WARP {
+                    let same = operands(thread).same_as(all, "another thread of its warp");
+                    same.map_err(|message| (message, thread))?;
+                }
+                let begun = warpgroups.begin(function, (pc, warp), all);
+                begun.map_err(|message| (message, first))?;
+            }
+            Some(Instruction::WarpgroupFence) => warpgroups.fence(warp),
+            Some(Instruction::WarpgroupCommit) => warpgroups.commit(warp),
+            Some(Instruction::WarpgroupWait(pending)) => warpgroups.wait(
+                function,
+                (warp, *pending),
+                (self.launch.tensor_cores, &block.shared),
+                (&mut block.registers, self.stride),
+            ),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn multiply(&self, block: &mut Block, product: &Product, first: usize) {
         let mut all = [Lane::default(); WARP];
         for (number, lane) in all.iter_mut().enumerate() {
             let own = &block.registers[(first + number) * self.stride..];
@@ -327,7 +415,6 @@ impl Run<'_> {
             for (slot, sum) in product.results.iter().zip(lane.sums) {
                 own[*slot as usize] = sum.into();
             }
-            block.threads[first + number].stop = Stop::Ready;
         }
     }
 }

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use crate::Error;
 use crate::arithmetic;
 use crate::instruction::{
-    Access, Compute, Function, Instruction, MemoryOperand, Product, SPECIAL, Shape, Slot, Space,
+    Access, Accumulator, Compute, Function, Instruction, MemoryOperand, Product, SPECIAL, Shape,
+    Slot, Space, WarpgroupProduct,
 };
 use crate::parser::{Entry, Kind, Operand, Statement, Variable};
+use crate::watch::watch;
 
 /// Registers that a function may have; more are a mistake, or meant to use up memory.
 const MOST_REGISTERS: u32 = 1 << 16;
@@ -20,7 +22,7 @@ enum Order {
     Acquire,
 }
 
-/// Registers of one prefix.
+/// Registers of one prefix, or one register of that very name.
 struct Class {
     first: Slot,
     count: u32,
@@ -29,7 +31,12 @@ struct Class {
 
 #[derive(Default)]
 struct Names<'a> {
-    classes: HashMap<&'a str, Class>,
+    /// By the scope that declares them.
+    classes: HashMap<(u32, &'a str), Class>,
+    single: HashMap<(u32, &'a str), Class>,
+    /// Scopes that are open, the outermost first, and how many there were.
+    scopes: Vec<u32>,
+    scopes_before: u32,
     registers: Slot,
     /// Offsets in shared memory, and of parameters.
     shared: HashMap<&'a str, u32>,
@@ -39,12 +46,15 @@ struct Names<'a> {
     labels: HashMap<&'a str, u32>,
     targets: HashMap<&'a str, &'a [&'a str]>,
     constants: HashMap<u64, Slot>,
+    accumulators: Vec<Accumulator>,
+    accumulator_of: HashMap<Slot, u32>,
 }
 
 /// The instructions of a function, in whose module these variables are what a launch gives of shared memory.
 pub fn decode<'a>(entry: &'a Entry<'a>, dynamic: &'a [Variable<'a>]) -> Result<Function, Error> {
     let mut names = Names {
         registers: SPECIAL.len() as Slot,
+        scopes: vec![0],
         ..Names::default()
     };
     let mut parameters = Vec::new();
@@ -66,6 +76,7 @@ pub fn decode<'a>(entry: &'a Entry<'a>, dynamic: &'a [Variable<'a>]) -> Result<F
     for variable in dynamic {
         names.shared.insert(variable.name, dynamic_begin);
     }
+    names.scopes_before = 0;
     let (mut code, mut lines) = (Vec::new(), Vec::new());
     for statement in &entry.body {
         let before = code.len();
@@ -78,7 +89,7 @@ pub fn decode<'a>(entry: &'a Entry<'a>, dynamic: &'a [Variable<'a>]) -> Result<F
     for (bits, slot) in names.constants {
         constants[(slot - names.registers) as usize] = bits;
     }
-    Ok(Function {
+    let mut function = Function {
         line: entry.line,
         parameters,
         shared_bytes: names.shared_bytes,
@@ -86,8 +97,11 @@ pub fn decode<'a>(entry: &'a Entry<'a>, dynamic: &'a [Variable<'a>]) -> Result<F
         registers: names.registers,
         constants,
         code,
+        accumulators: names.accumulators,
         lines,
-    })
+    };
+    watch(&mut function);
+    Ok(function)
 }
 
 /// Where a variable begins behind others.
@@ -115,18 +129,21 @@ impl<'a> Names<'a> {
                 let bits =
                     bits.ok_or_else(|| Error::new(line, format!("no registers are `{of}`")))?;
                 let first = self.registers;
-                self.registers = self.registers.saturating_add(*count);
+                let classes = match count {
+                    Some(_) => &mut self.classes,
+                    None => &mut self.single,
+                };
+                let count = count.unwrap_or(1);
+                self.registers = self.registers.saturating_add(count);
                 if self.registers > MOST_REGISTERS {
                     let message = format!("a function has more than {MOST_REGISTERS} registers");
                     return Err(Error::new(line, message));
                 }
-                let class = Class {
-                    first,
-                    count: *count,
-                    bits,
-                };
-                self.classes.insert(prefix, class);
+                let scope = self.scopes.last().copied().unwrap_or(0);
+                let class = Class { first, count, bits };
+                classes.insert((scope, prefix), class);
             }
+            Kind::Open | Kind::Close => self.scope(&statement.kind),
             Kind::Shared(variable) => {
                 let begin = place(&mut self.shared_bytes, variable, line)?;
                 self.shared.insert(variable.name, begin);
@@ -146,11 +163,26 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
+    /// Opens or closes a scope. Both passes count them alike.
+    fn scope(&mut self, kind: &Kind<'a>) {
+        match kind {
+            Kind::Open => {
+                self.scopes_before += 1;
+                self.scopes.push(self.scopes_before);
+            }
+            Kind::Close => {
+                self.scopes.pop();
+            }
+            _ => {}
+        }
+    }
+
     fn instruction(
         &mut self,
         statement: &Statement<'a>,
         code: &mut Vec<Instruction>,
     ) -> Decoded<()> {
+        self.scope(&statement.kind);
         let Kind::Instruction {
             guard,
             opcode,
@@ -209,6 +241,15 @@ impl<'a> Names<'a> {
                 [],
             ) => Instruction::ClusterWait,
             (_, "fence.acq_rel.gpu" | "fence.sc.gpu" | "membar.gl", []) => Instruction::Fence,
+            (_, "fence.proxy.async" | "fence.proxy.async.shared::cta", []) => {
+                Instruction::ProxyFence
+            }
+            (_, "wgmma.fence.sync.aligned", []) => Instruction::WarpgroupFence,
+            (_, "wgmma.commit_group.sync.aligned", []) => Instruction::WarpgroupCommit,
+            (_, "wgmma.wait_group.sync.aligned", [Operand::Number(pending)]) => {
+                Instruction::WarpgroupWait(u32::try_from(*pending).map_err(|_| unknown())?)
+            }
+            ("wgmma", ..) => self.warpgroup_product(opcode, operands)?,
             (_, "brx.idx", [index, Operand::Name(targets)]) => {
                 let labels = self.targets.get(targets).copied();
                 let labels = labels.ok_or_else(|| format!("there are no targets `{targets}`"))?;
@@ -253,6 +294,67 @@ impl<'a> Names<'a> {
             ("st", _, [to, from]) => Instruction::Store(self.access(opcode, from, to, false)?.0),
             _ => self.arithmetic(opcode, operands)?,
         })
+    }
+
+    /// `wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {sums}, left, right, is_added, 1, 1, 0, 0`, where the last
+    /// four are `imm-scale-a`, `imm-scale-b`, `imm-trans-a` and `imm-trans-b`.
+    fn warpgroup_product(
+        &mut self,
+        opcode: &str,
+        operands: &[Operand<'a>],
+    ) -> Decoded<Instruction> {
+        let unknown = || format!("`{opcode}` with these operands is not interpreted");
+        let shape = opcode.strip_prefix("wgmma.mma_async.sync.aligned.m64n");
+        let columns = shape.and_then(|shape| shape.strip_suffix("k16.f32.bf16.bf16"));
+        let columns = columns.and_then(|columns| columns.parse::<usize>().ok());
+        let columns = columns.filter(|columns| (8..=256).contains(columns) && columns % 8 == 0);
+        let columns = columns.ok_or_else(|| format!("`{opcode}` is not interpreted"))?;
+        let [sums, left, right, is_added, immediate @ ..] = operands else {
+            return Err(unknown());
+        };
+        let [scale_a, scale_b, transposes_a, transposes_b] = immediate else {
+            return Err(unknown());
+        };
+        let one = Operand::Number(1);
+        if *scale_a != one || *scale_b != one {
+            return Err("`imm-scale-a` and `imm-scale-b` other than 1 are not interpreted".into());
+        }
+        let zero = Operand::Number(0);
+        if *transposes_a != zero || *transposes_b != zero {
+            let message = "`imm-trans-a` and `imm-trans-b` other than 0, which is K-major, are not interpreted";
+            return Err(message.into());
+        }
+        if let Operand::Vector(_) = left {
+            return Err("a left factor in registers is not interpreted".into());
+        }
+        let sums = match sums {
+            Operand::Vector(all) if all.len() == columns / 2 => all,
+            _ => return Err(format!("{} registers are expected", columns / 2)),
+        };
+        let mut numbers = Vec::new();
+        for sum in sums {
+            let (slot, name) = match sum {
+                Operand::Name(name) => (self.result(sum, 32)?, *name),
+                _ => return Err("a sum is in a register".into()),
+            };
+            let next = self.accumulators.len() as u32;
+            let number = *self.accumulator_of.entry(slot).or_insert(next);
+            if number == next {
+                let name = name.to_owned();
+                self.accumulators.push(Accumulator { slot, name });
+            }
+            if numbers.contains(&number) {
+                return Err(format!("`{name}` has two sums"));
+            }
+            numbers.push(number);
+        }
+        Ok(Instruction::WarpgroupMultiply(Box::new(WarpgroupProduct {
+            columns,
+            sums: numbers.into(),
+            left: self.value(left, 64)?,
+            right: self.value(right, 64)?,
+            is_added: self.value(is_added, 1)?,
+        })))
     }
 
     fn arithmetic(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Decoded<Instruction> {
@@ -413,13 +515,15 @@ impl<'a> Names<'a> {
         }
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = name[prefix.len()..].parse::<u32>().ok();
-        let class = self.classes.get(prefix);
-        match (class, number) {
-            (Some(class), Some(number)) if number < class.count => {
-                Ok((class.first + number, class.bits))
+        let found = self.scopes.iter().rev().find_map(|scope| {
+            if let Some(class) = self.single.get(&(*scope, name)) {
+                return Some((class.first, class.bits));
             }
-            _ => Err(format!("there is no register `{name}`")),
-        }
+            let class = self.classes.get(&(*scope, prefix))?;
+            let number = number.filter(|number| *number < class.count)?;
+            Some((class.first + number, class.bits))
+        });
+        found.ok_or_else(|| format!("there is no register `{name}`"))
     }
 
     fn register(&self, name: &str, bits: u32) -> Decoded<Slot> {

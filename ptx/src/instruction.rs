@@ -26,6 +26,8 @@ pub struct Function {
     pub registers: Slot,
     pub constants: Vec<u64>,
     pub code: Vec<Instruction>,
+    /// Registers that warpgroups' products add to, in the order in which they occur.
+    pub accumulators: Vec<Accumulator>,
     /// Of each instruction.
     pub lines: Vec<u32>,
 }
@@ -69,6 +71,11 @@ impl Access {
     pub fn all_bytes(&self) -> usize {
         usize::from(self.bytes) * usize::from(self.count)
     }
+
+    /// The registers of those elements that there are.
+    pub fn elements(&self) -> &[Slot] {
+        &self.registers[..usize::from(self.count).min(self.registers.len())]
+    }
 }
 
 /// A place in memory.
@@ -94,6 +101,26 @@ pub struct Product {
     pub left: [Slot; 4],
     pub right: [Slot; 2],
     pub sums: [Slot; 4],
+}
+
+/// A register that warpgroups' products add to.
+#[derive(Debug)]
+pub struct Accumulator {
+    pub slot: Slot,
+    pub name: String,
+}
+
+/// A thread's part of a warpgroup's product of 64 rows and 16 of k, in bf16, with both factors in shared memory.
+#[derive(Debug)]
+pub struct WarpgroupProduct {
+    pub columns: usize,
+    /// Numbers of [`Function::accumulators`].
+    pub sums: Box<[u32]>,
+    /// The registers of the factors' descriptors.
+    pub left: Slot,
+    pub right: Slot,
+    /// The predicate that says whether the product is added to the sums, which it replaces otherwise.
+    pub is_added: Slot,
 }
 
 #[derive(Debug)]
@@ -133,6 +160,69 @@ pub enum Instruction {
     ClusterArrive,
     ClusterWait,
     Fence,
+    /// Shows what the thread wrote in shared memory to the async proxy.
+    ProxyFence,
     Multiply(Box<Product>),
+    WarpgroupMultiply(Box<WarpgroupProduct>),
+    /// Orders accesses of registers before products that add to them.
+    WarpgroupFence,
+    WarpgroupCommit,
+    /// Waits until at most this many groups of products are pending.
+    WarpgroupWait(u32),
+    /// Stands before an instruction that reads or writes accumulators, and has their numbers and whether they are
+    /// written.
+    Watch(Box<[(u32, bool)]>),
     Return,
+}
+
+impl Instruction {
+    /// The registers that it reads and writes while it runs, and whether they are written. A warpgroup's product is
+    /// asynchronous, so its sums are not among them.
+    pub fn registers(&self) -> impl Iterator<Item = (Slot, bool)> {
+        let (read, written): (Vec<Slot>, Vec<Slot>) = match self {
+            Instruction::Unary(_, to, from) => (from.to_vec(), vec![*to]),
+            Instruction::Binary(_, to, from) => (from.to_vec(), vec![*to]),
+            Instruction::Ternary(_, to, from) => (from.to_vec(), vec![*to]),
+            Instruction::Load(access)
+            | Instruction::Look(access)
+            | Instruction::Acquire(access) => (vec![access.base], access.elements().to_vec()),
+            Instruction::Store(access) => ([&[access.base], access.elements()].concat(), vec![]),
+            Instruction::AtomicAdd {
+                result,
+                place,
+                value,
+            } => (vec![place.base, *value], vec![*result]),
+            Instruction::Copy {
+                to, from, copied, ..
+            } => (vec![to.base, from.base, *copied], vec![]),
+            Instruction::BranchIf(of, ..) | Instruction::BranchIndexed(of, _) => {
+                (vec![*of], vec![])
+            }
+            Instruction::Multiply(product) => {
+                let factors = [&product.left[..], &product.right].concat();
+                (
+                    [factors, product.sums.to_vec()].concat(),
+                    product.results.to_vec(),
+                )
+            }
+            Instruction::WarpgroupMultiply(product) => {
+                (vec![product.left, product.right, product.is_added], vec![])
+            }
+            Instruction::Commit
+            | Instruction::Wait(_)
+            | Instruction::Branch(_)
+            | Instruction::Barrier
+            | Instruction::ClusterArrive
+            | Instruction::ClusterWait
+            | Instruction::Fence
+            | Instruction::ProxyFence
+            | Instruction::WarpgroupFence
+            | Instruction::WarpgroupCommit
+            | Instruction::WarpgroupWait(_)
+            | Instruction::Watch(_)
+            | Instruction::Return => (vec![], vec![]),
+        };
+        let read = read.into_iter().map(|slot| (slot, false));
+        read.chain(written.into_iter().map(|slot| (slot, true)))
+    }
 }

@@ -32,7 +32,7 @@ pub fn split(text: &str) -> Result<Vec<Token<'_>>, Error> {
                 Some(end) => end + 2,
                 None => return Err(Error::new(line, "a string has no end")),
             },
-            _ if is_of_word(byte) => rest.iter().take_while(|byte| is_of_word(**byte)).count(),
+            _ if is_of_word(byte) => word(rest),
             _ if byte.is_ascii_graphic() => 1,
             _ => return Err(Error::new(line, format!("a byte {byte:#x} is in no PTX"))),
         };
@@ -46,6 +46,19 @@ pub fn split(text: &str) -> Result<Vec<Token<'_>>, Error> {
         at += length;
     }
     Ok(tokens)
+}
+
+/// The length of the word that a text begins with; it may have `::` within, as `.shared::cta` has.
+fn word(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        at += rest.iter().take_while(|byte| is_of_word(**byte)).count();
+        match bytes.get(at..) {
+            Some([b':', b':', next, ..]) if is_of_word(*next) => at += 2,
+            _ => return at,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +85,20 @@ mod tests {
                 (";", 3)
             ]
         );
+    }
+
+    #[test]
+    fn a_word_may_name_a_space_of_a_space() {
+        let words = |text| {
+            let tokens = split(text).unwrap();
+            tokens.iter().map(|t| t.text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            words("fence.proxy.async.shared::cta;"),
+            ["fence.proxy.async.shared::cta", ";"]
+        );
+        assert_eq!(words("$L: ret"), ["$L", ":", "ret"]);
+        assert_eq!(words("$L::"), ["$L", ":", ":"]);
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! Each thread runs by itself from one point where it must wait to the next: a barrier of its block or its cluster, a
 //! product of its warp, or the look at a word that another block will change. Threads do not run in the
 //! order of their numbers ([`Launch::order`]), memory that nobody wrote holds a byte that the caller chooses,
-//! copies to shared memory arrive as late as they may, blocks that are together see of each other what fences promise and
+//! copies to shared memory arrive as late as they may, nobody touches what a warpgroup's product works on until that is
+//! waited for, blocks that are together see of each other what fences promise and
 //! no more, and every address is checked. So text that lacks a barrier or a fence, waits for too few copies or leaves its
 //! memory shows.
 //!
@@ -28,8 +29,12 @@ mod lexer;
 mod memory;
 mod mma;
 mod parser;
+mod proxy;
 mod thread;
 mod view;
+mod warpgroup;
+mod watch;
+mod wgmma;
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Global memory, and the copies from there that a thread has begun and not waited for.
+//! Global memory, and what was begun asynchronously and not waited for, such as a thread's copies from there.
 
 use std::collections::VecDeque;
 
@@ -78,28 +78,48 @@ pub struct Copy {
     pub pc: usize,
 }
 
-/// Copies that a thread has begun.
-#[derive(Debug, Default)]
-pub struct Copies {
-    begun: VecDeque<Copy>,
-    /// How many copies each group has, the oldest first.
+/// Asynchronous operations that were begun, such as a thread's copies, in the groups that are waited for.
+#[derive(Debug)]
+pub struct Groups<T> {
+    begun: VecDeque<T>,
+    /// How many operations each group has, the oldest first.
     groups: VecDeque<usize>,
-    /// Copies of no group yet.
+    /// Operations of no group yet.
     open: usize,
 }
 
-impl Copies {
-    pub fn begin(&mut self, copy: Copy) {
-        self.begun.push_back(copy);
+impl<T> Default for Groups<T> {
+    fn default() -> Groups<T> {
+        Groups {
+            begun: VecDeque::new(),
+            groups: VecDeque::new(),
+            open: 0,
+        }
+    }
+}
+
+impl<T> Groups<T> {
+    pub fn begin(&mut self, operation: T) {
+        self.begun.push_back(operation);
         self.open += 1;
+    }
+
+    /// Those that are not complete, the oldest first.
+    pub fn pending(&self) -> impl Iterator<Item = &T> {
+        self.begun.iter()
+    }
+
+    /// Whether the oldest of them is in a group.
+    pub fn is_committed(&self) -> bool {
+        self.begun.len() > self.open
     }
 
     pub fn commit(&mut self) {
         self.groups.push_back(std::mem::take(&mut self.open));
     }
 
-    /// The next copy to make until at most this many groups are pending.
-    pub fn next(&mut self, pending: u32) -> Option<Copy> {
+    /// The next operation to complete until at most this many groups are pending.
+    pub fn next(&mut self, pending: u32) -> Option<T> {
         while self.groups.len() > pending as usize {
             match self.groups.front_mut() {
                 Some(0) => {
@@ -143,30 +163,28 @@ mod tests {
     }
 
     #[test]
-    fn copies_come_group_by_group() {
-        let mut copies = Copies::default();
-        let copy = |to| Copy {
-            to,
-            from: 0,
-            bytes: 4,
-            copied: 4,
-            pc: 0,
-        };
-        copies.begin(copy(1));
-        copies.begin(copy(2));
-        copies.commit();
-        copies.commit();
-        copies.begin(copy(3));
-        copies.commit();
-        let mut made = |pending| {
+    fn operations_complete_group_by_group() {
+        let mut groups = Groups::default();
+        groups.begin(1);
+        groups.begin(2);
+        assert!(!groups.is_committed());
+        groups.commit();
+        groups.commit();
+        groups.begin(3);
+        groups.commit();
+        groups.begin(4);
+        assert!(groups.is_committed());
+        let complete = |groups: &mut Groups<u64>, pending| {
             let mut all = Vec::new();
-            while let Some(copy) = copies.next(pending) {
-                all.push(copy.to);
+            while let Some(operation) = groups.next(pending) {
+                all.push(operation);
             }
             all
         };
-        assert_eq!(made(3), [0_u64; 0]);
-        assert_eq!(made(1), [1, 2]);
-        assert_eq!(made(0), [3]);
+        assert_eq!(complete(&mut groups, 3), [0_u64; 0]);
+        assert_eq!(complete(&mut groups, 1), [1, 2]);
+        assert_eq!(complete(&mut groups, 0), [3]);
+        // What is in no group is never complete.
+        assert!(groups.pending().eq(&[4]) && !groups.is_committed());
     }
 }

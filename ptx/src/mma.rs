@@ -86,7 +86,8 @@ fn gather(shape: Shape, lanes: &[Lane; WARP]) -> (Factors<ROWS>, Factors<COLUMNS
     (left, right)
 }
 
-fn add(shape: Shape, cores: TensorCores, before: f32, factors: &[(f32, f32)]) -> f32 {
+/// What there was before and the products of all pairs.
+pub fn add(shape: Shape, cores: TensorCores, before: f32, factors: &[(f32, f32)]) -> f32 {
     let quarter = depth(shape) / 2;
     let (group, bits) = match cores {
         TensorCores::Nearest => {

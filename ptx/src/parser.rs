@@ -30,12 +30,15 @@ pub struct Statement<'a> {
 pub enum Kind<'a> {
     /// `name:`
     Label(&'a str),
-    /// `.reg .type prefix<count>`
+    /// `.reg .type prefix<count>`, or `.reg .type name`.
     Registers {
         of: &'a str,
         prefix: &'a str,
-        count: u32,
+        count: Option<u32>,
     },
+    /// `{` and `}`: what is declared between them is known there alone.
+    Open,
+    Close,
     Shared(Variable<'a>),
     /// `name: .branchtargets labels`
     Targets(&'a str, Vec<&'a str>),
@@ -175,12 +178,31 @@ impl<'a> Parser<'a> {
                 other => return Err(self.unknown(&format!("`{other}` of a function"))),
             }
         }
-        let mut body = Vec::new();
-        while !self.is_next("}") {
+        let (mut body, mut depth) = (Vec::new(), 0_usize);
+        loop {
             let line = self.line();
-            if let Some(kind) = self.statement()? {
-                body.push(Statement { line, kind });
+            if depth == 0 && self.is_next("}") {
+                break;
             }
+            let Some(kind) = self.statement()? else {
+                continue;
+            };
+            match kind {
+                Kind::Open => depth += 1,
+                Kind::Close => depth -= 1,
+                Kind::Label(name) | Kind::Targets(name, _) if depth > 0 => {
+                    let message = format!("the label `{name}` within `{{ }}` is not interpreted");
+                    return Err(Error::new(line, message));
+                }
+                Kind::Shared(variable) if depth > 0 => {
+                    let name = variable.name;
+                    let message =
+                        format!("the variable `{name}` within `{{ }}` is not interpreted");
+                    return Err(Error::new(line, message));
+                }
+                _ => {}
+            }
+            body.push(Statement { line, kind });
         }
         Ok(Entry {
             name,
@@ -237,6 +259,8 @@ impl<'a> Parser<'a> {
         };
         let word = self.next()?;
         let kind = match word {
+            "{" if guard.is_none() => return Ok(Some(Kind::Open)),
+            "}" if guard.is_none() => return Ok(Some(Kind::Close)),
             ".pragma" => {
                 self.next()?;
                 self.expect(";")?;
@@ -245,9 +269,11 @@ impl<'a> Parser<'a> {
             ".reg" => {
                 let of = self.next()?;
                 let prefix = self.next()?;
-                self.expect("<")?;
-                let count = self.count()?;
-                self.expect(">")?;
+                let mut count = None;
+                if self.is_next("<") {
+                    count = Some(self.count()?);
+                    self.expect(">")?;
+                }
                 Kind::Registers { of, prefix, count }
             }
             ".shared" => Kind::Shared(self.variable()?),
@@ -447,17 +473,25 @@ mod tests {
                 ".local .b8 a[4];",
                 "line 4 of the PTX: `.local` in a function",
             ),
-            ("{ ret; }", "line 4 of the PTX: `{` in a function"),
+            ("@%p1 { ret; }", "line 4 of the PTX: `{` in a function"),
+            (
+                "{ $L: ret; }",
+                "line 4 of the PTX: the label `$L` within `{ }` is not interpreted",
+            ),
+            (
+                "{ .shared .b8 s[4]; }",
+                "line 4 of the PTX: the variable `s` within `{ }` is not interpreted",
+            ),
+            ("{ ret; ", "the text ends too early"),
             (
                 "mov.b32 %r1, 0fzz;",
                 "line 4 of the PTX: `0fzz` is not a number",
             ),
             ("ret; ", "the text ends too early"),
         ] {
-            let end = if message.ends_with("early") {
-                ""
-            } else {
-                "\n}"
+            let end = match message.ends_with("early") && !body.starts_with('{') {
+                true => "",
+                false => "\n}",
             };
             let error = parse(&format!("{HEAD}.entry f() {{ {body}{end}")).unwrap_err();
             assert!(error.to_string().contains(message), "{error}");

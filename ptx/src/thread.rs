@@ -2,8 +2,10 @@
 
 use crate::Error;
 use crate::instruction::{Access, Function, Instruction, MemoryOperand, Space};
-use crate::memory::{Copies, Copy, Memory};
+use crate::memory::{Copy, Groups, Memory};
+use crate::mma::WARP;
 use crate::view::View;
+use crate::warpgroup::Warpgroups;
 
 /// Branches backward that a thread takes without waiting for anything, at the most: more is a loop without an end.
 const MOST_TURNS: u32 = 1 << 31;
@@ -15,8 +17,8 @@ pub enum Stop {
     Ready,
     /// For all threads of its block.
     Barrier,
-    /// For all threads of its warp, at the product of this instruction.
-    Multiply(usize),
+    /// For all threads of its warp, at the instruction of this number.
+    Warp(usize),
     /// For all threads of its cluster's blocks, at the instruction of this number.
     Cluster(usize),
     /// It looked at what other blocks write, and may have to look again.
@@ -29,7 +31,7 @@ pub enum Stop {
 pub struct Thread {
     pub pc: usize,
     pub stop: Stop,
-    pub copies: Copies,
+    pub copies: Groups<Copy>,
     /// At the barrier of its cluster.
     pub arrival: Arrival,
 }
@@ -48,6 +50,8 @@ pub enum Arrival {
 
 /// What a thread works on.
 pub struct Around<'a, 'b> {
+    /// Its number in the block.
+    pub number: usize,
     pub function: &'a Function,
     pub arguments: &'a [u8],
     pub registers: &'a mut [u64],
@@ -55,6 +59,8 @@ pub struct Around<'a, 'b> {
     pub memory: &'a mut Memory<'b>,
     /// What the block sees of it; all that there is without.
     pub view: Option<&'a mut View>,
+    /// Where the function has products of warpgroups.
+    pub warpgroups: Option<&'a mut Warpgroups>,
     pub poison: u8,
 }
 
@@ -91,6 +97,27 @@ impl Around<'_, '_> {
                 Err(self.wrong(pc, message))
             }
         }
+    }
+
+    /// Before shared memory is written.
+    #[inline]
+    fn overwrite(&mut self, pc: usize, address: u64, bytes: usize) -> Result<(), Error> {
+        let Some(warpgroups) = &mut self.warpgroups else {
+            return Ok(());
+        };
+        let written = warpgroups.write(self.function, self.number, (address, bytes));
+        written.map_err(|problem| self.wrong(pc, problem))
+    }
+
+    /// Before accumulators of warpgroups' products are accessed.
+    fn watch(&mut self, pc: usize, accessed: &[(u32, bool)]) -> Result<(), Error> {
+        let Some(warpgroups) = &mut self.warpgroups else {
+            return Ok(());
+        };
+        let warp = self.number / WARP;
+        let mut accessed = accessed.iter();
+        let checked = accessed.try_for_each(|of| warpgroups.access(self.function, warp, *of));
+        checked.map_err(|problem| self.wrong(pc, problem))
     }
 
     #[inline]
@@ -137,6 +164,9 @@ impl Around<'_, '_> {
         let address = self.at(access.base, access.offset);
         let all = access.all_bytes();
         self.aligned(pc, "writes", all, address)?;
+        if access.space == Space::Shared {
+            self.overwrite(pc, address, all)?;
+        }
         let found = match access.space {
             Space::Global => match &mut self.view {
                 Some(view) => view.write(self.memory, address, all),
@@ -187,6 +217,7 @@ impl Around<'_, '_> {
         let Some(range) = range(self.shared.len(), to, bytes) else {
             return Err(self.outside(pc, "copies to", bytes, Space::Shared, to));
         };
+        self.overwrite(pc, to, bytes)?;
         self.shared[range].fill(self.poison);
         Ok(())
     }
@@ -207,6 +238,7 @@ impl Around<'_, '_> {
             };
             whole[..copied].copy_from_slice(found);
         }
+        self.overwrite(pc, to, bytes)?;
         // That it is within shared memory was seen when the copy began.
         if let Some(range) = range(self.shared.len(), to, bytes) {
             self.shared[range].copy_from_slice(&whole[..bytes]);
@@ -240,7 +272,7 @@ impl Thread {
         Thread {
             pc: 0,
             stop: Stop::Ready,
-            copies: Copies::default(),
+            copies: Groups::default(),
             arrival: Arrival::None,
         }
     }
@@ -372,8 +404,24 @@ impl Thread {
                     Arrival::Arrived => break Stop::Cluster(pc),
                     Arrival::Complete => self.arrival = Arrival::None,
                 },
-                Instruction::Multiply(_) => break Stop::Multiply(pc),
-                Instruction::Return => break Stop::Ended,
+                Instruction::ProxyFence => {
+                    if let Some(warpgroups) = &mut around.warpgroups {
+                        warpgroups.proxy.fence(around.number);
+                    }
+                }
+                Instruction::Watch(accessed) => around.watch(pc, accessed)?,
+                Instruction::Multiply(_)
+                | Instruction::WarpgroupMultiply(_)
+                | Instruction::WarpgroupFence
+                | Instruction::WarpgroupCommit
+                | Instruction::WarpgroupWait(_) => break Stop::Warp(pc),
+                Instruction::Return => {
+                    if let Some(warpgroups) = &around.warpgroups {
+                        let ended = warpgroups.end(around.function, around.number / WARP);
+                        ended.map_err(|problem| around.wrong(pc, problem))?;
+                    }
+                    break Stop::Ended;
+                }
             }
             if !is_finite {
                 return Err(around.wrong(pc, "a loop does not end".to_owned()));

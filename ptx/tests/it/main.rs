@@ -114,12 +114,13 @@ fn each_opcode_that_is_not_arithmetic_has_a_case() {
         include_str!("memory.rs"),
         include_str!("waiting.rs"),
         include_str!("product.f32.ptx"),
+        include_str!("../../src/warpgroup/tests.rs"),
     ];
     let ends = |c: char| c.is_whitespace() || c == ';' || c == '"';
     let words = cases.iter().flat_map(|case| case.split(ends));
     let words: HashSet<&str> = words.collect();
     let names = [
-        "atom", "bar", "barrier", "bra", "brx", "cp", "fence", "ld", "mma", "ret", "st",
+        "atom", "bar", "barrier", "bra", "brx", "cp", "fence", "ld", "mma", "ret", "st", "wgmma",
     ];
     let listed = include_str!("../opcodes.txt").lines();
     let missing = listed.filter(|opcode| {

@@ -99,6 +99,18 @@ fn branches_go_where_they_are_told() {
 }
 
 #[test]
+fn registers_of_a_scope_are_known_there_alone() {
+    let body = "mov.b32 %r1, 1; mov.b32 %r5, 5;
+        { .reg .b32 %r<2>; .reg .b32 own; mov.b32 own, 7; add.s32 %r1, own, %r5;
+          { .reg .b32 own; mov.b32 own, 0; } st.global.v2.b32 [%rd1], {%r1, own}; }
+        { .reg .b32 own; mov.b32 own, 9; st.global.b32 [%rd1+8], own; }
+        st.global.b32 [%rd1+12], %r1; ret;";
+    assert_eq!(Case::new(body, 4).run().unwrap(), [12, 7, 9, 1]);
+    let error = Case::new("{ .reg .b32 own; } mov.b32 %r1, own; ret;", 1).refused();
+    assert!(error.contains("there is no register `own`"), "{error}");
+}
+
+#[test]
 fn what_nobody_wrote_is_poison() {
     let body =
         "ld.shared.b32 %r1, [s+12]; st.global.b32 [%rd1], %r1; st.global.b32 [%rd1+4], %r9; ret;";
