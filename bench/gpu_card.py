@@ -25,6 +25,8 @@ FACTS = {
     "bf16": (989.4e12, "FLOP/s", "tensor cores, dense", f"half of that with sparsity, {DATASHEET}"),
     "mma_share": (0.629, "", "of these that `mma.sync` reaches", f"{PAPER}, §6.2"),
     "mma_latency": (33, "cycles", "from one `mma.sync` to what adds to its sums", "assumed"),
+    "group_share": (0.87, "", "the same that warpgroups reach", "assumed: nearly all, but for what limits power"),
+    "group_latency": (128, "cycles", "an operation of a warpgroup of 256 columns", "assumed: its multiplications at the peak"),
     "registers": (65536, "", "of a processor", "CUDA programming guide, compute capability 9.0"),
     "shared": (233472, "B", "shared memory of a processor; a block may have 227 KB", "the same"),
     "reserved": (1024, "B", "of it that each block takes beside its own", "the same"),
@@ -93,8 +95,12 @@ def work_of_tiles(launch, size, rows, code):
     blocks = math.ceil(rows / each_row) * math.ceil(launch.columns / each_column)
     rounds = each_row * each_column * launch.terms / size.warps / (code.adds * code.macs)
     steps = sum(math.ceil(terms / size.depth) for terms, _ in launch.sums)
-    copied = sum(terms * (4 * each_row + launch.weight * gates * each_column) for terms, gates in launch.sums)
-    if size.rounded:
+    copied = sum(terms * (launch.row * each_row + launch.weight * gates * each_column) for terms, gates in launch.sums)
+    if code.is_grouped:
+        # A warpgroup's operation reads both sides, 16 terms of bf16, from shared memory.
+        columns = WARPS * code.macs // (64 * 16)
+        passes = code.adds * 2 * 16 * (64 + columns) / 128 / WARPS
+    elif size.rounded:
         passes = sum(code.loads) / 4
     else:
         # Lanes load four terms of a row at once, all of them the same ones, and columns that lie beside each other.
@@ -146,10 +152,14 @@ def together(card, code, warps=WARPS):
 def round_cycles(card, code, work, beside, mma):
     """What a round takes where so many blocks are beside each other, and why."""
     alone = code.instructions + card.shared_latency
+    latency = card.mma_latency if code.macs > 32 else 0
+    if code.is_grouped:
+        # The operations of a step are one behind another.
+        latency = code.adds * card.group_latency
     options = {
         "instructions": beside * work.of_scheduler * code.instructions,
         "shared memory": beside * work.warps * work.passes,
-        "latency": alone + (card.mma_latency if code.macs > 32 else 0),
+        "latency": alone + latency,
         "tensor cores": beside * work.of_scheduler * code.adds * mma,
     }
     reason = max(options, key=options.get)
@@ -178,7 +188,8 @@ def launch_seconds(card, launch, code, work, slots, precision, again=0):
     busy = min(card.processors, work.blocks)
     rate = min(card.processor_rate, card.l2_rate / busy / clock)
     peak = getattr(card, precision) / (2 * card.processors * 4 * clock)
-    mma = 0 if code.macs == 32 else code.macs / peak / card.mma_share
+    reached = card.group_share if code.is_grouped else card.mma_share
+    mma = 0 if code.macs == 32 else code.macs / peak / reached
     left, spent, begins = math.ceil(work.blocks / card.processors), {}, BEGINS
     while left > 0:
         beside = min(left, slots)

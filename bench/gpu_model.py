@@ -36,11 +36,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "gpu-time.md"
 FIGURES = ROOT / "bench" / "gpu_model.json"
 SECTION = "gpu-time"
+# The card's, with what it has and no later one.
+ARCHITECTURE = "sm_90a"
 # What bench/gpu_ceilings.py measures of the card.
 CEILINGS = [("next_launch", "queued_launch_seconds"), ("f32", "multiply_add_flops"), ("memory_rate", "copy_bytes")]
 # Assumptions that are shaken, each alone, to half a rate or twice a cost.
 WORSE = {"l2_rate": 0.5, "l2_latency": 2, "shared_latency": 2, "once_cycles": 2, "grid_barrier": 2, "next_launch": 2}
-WORSE |= {"cluster_barrier": 2, "copy_rate": 0.5, "mma_share": 0.5}
+WORSE |= {"cluster_barrier": 2, "copy_rate": 0.5, "mma_share": 0.5, "group_share": 0.5}
 # Program dims that a size binds; those of embeddings are as make_models.py draws them.
 DIMS = {
     "treelstm": lambda size: {"V": 6000, "D": size, "H": size, "C": 5},
@@ -127,7 +129,7 @@ def compile_case(options, case, folder):
     """The plans of a case's kernels, and the code of their functions."""
     program = program_of(case, folder)
     dims = [part for name, size in DIMS[case.model](case.size).items() for part in ("--dim", f"{name}={size}")]
-    common = [options.batch_opt, program, *dims, "--gpu-arch=sm_90", f"--precision={case.precision}"]
+    common = [options.batch_opt, program, *dims, f"--gpu-arch={ARCHITECTURE}", f"--precision={case.precision}"]
     loops = folder / "loops.mlir"
     run(*common, "--emit=loops", "-o", loops)
     level3, ptx, cubin = folder / "level3.mlir", folder / "code.ptx", folder / "code.cubin"
@@ -136,8 +138,8 @@ def compile_case(options, case, folder):
     shared = gpu_plan.read_shared(text)
     # Functions that are run in flushes only are looked at by themselves as well.
     level3.write_text(re.sub(r"cfb\.only_in_flush(, )?", "", text), encoding="utf-8")
-    run(options.batch_opt, level3, "--gpu-arch=sm_90", "--emit=ptx", "-o", ptx)
-    log = run(tool("ptxas"), "-arch=sm_90", "-O3", "-v", ptx, "-o", cubin)
+    run(options.batch_opt, level3, f"--gpu-arch={ARCHITECTURE}", "--emit=ptx", "-o", ptx)
+    log = run(tool("ptxas"), f"-arch={ARCHITECTURE}", "-O3", "-v", ptx, "-o", cubin)
     kernels = gpu_plan.read_kernels(loops.read_text(encoding="utf-8"))
     launches = [launch for kernel in kernels.values() for launch in kernel.launches]
     return kernels, gpu_plan.read_codes(run(tool("nvdisasm"), "-c", cubin), log, launches, shared)

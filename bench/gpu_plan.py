@@ -18,6 +18,8 @@ CLUSTERS = "cohort_flush_clusters"
 CLUSTER_BLOCKS = 16
 WARPS = 4
 THREADS = 32 * WARPS
+# Terms of a buffer where warpgroups multiply.
+GROUP_TERMS = 64
 # Bytes of an element, and of a weight that was rounded when it was loaded.
 BYTES = {"f32": 4, "i32": 4, "i1": 1}
 ROUNDED = {"": 4, "tf32": 4, "bf16": 2}
@@ -86,6 +88,7 @@ class Launch:
     keys: int = 0
     row_bytes: int = 0  # What a row has in the device's memory.
     weight: int = BYTES["f32"]  # Bytes of a weight.
+    row: int = BYTES["f32"]  # Bytes of an element of the rows that are multiplied.
     resident: Resident = None  # Of tiles: instead of the small size, in a flush that is one launch,
     clustered: Resident = None  # and in one whose blocks form clusters.
 
@@ -116,18 +119,21 @@ def read_kernels(text):
     lines = iter(text.splitlines())
     if not any(line.lstrip().startswith("gpu.module") for line in lines):
         raise ValueError("there is no gpu.module")
-    found, kernel, memory, wave = {}, None, {}, 0
+    found, kernel, memory, kept, wave = {}, None, {}, set(), 0
     for line in lines:
         word = line.strip()
         if line.startswith("  }"):
             break
         if named := re.match(r"ragged\.kernel @([\w$.]+)", word):
-            name, kernel, memory = named[1], Kernel(), {}
+            name, kernel, memory, kept = named[1], Kernel(), {}, set()
             found[name] = kernel
         elif declared := re.match(r"(%\w+) = ragged\.(operand|result|scratch)\b(.*) : memref<(.*)>", word):
             if "on_chip" not in declared[3]:
                 *dims, element = declared[4].split("x")
-                size = math.prod(int(dim) for dim in dims if dim != "?") * BYTES[element]
+                is_kept = " bf16" in declared[3]
+                size = math.prod(int(dim) for dim in dims if dim != "?") * (2 if is_kept else BYTES[element])
+                if is_kept:
+                    kept.add(declared[1])
                 memory[declared[1]] = size
                 kernel.row_bytes += size * (declared[2] != "scratch")
         elif word.startswith("ragged.wave"):
@@ -137,6 +143,8 @@ def read_kernels(text):
         elif begun := re.match(r"ragged\.(tiles|blocks|online_softmax)\b", word):
             body = list(block_of(line, lines))
             launch = read_launch(f"{name}${len(kernel.launches)}", begun[1], word, body, memory)
+            multiplied = re.findall(r"ragged\.products (%\w+)", "\n".join(body))
+            launch.row = 2 if multiplied and set(multiplied) <= kept else launch.row
             launch.beside = wave > 1
             wave += wave > 0
             kernel.launches.append(launch)
@@ -170,6 +178,10 @@ def read_launch(name, kind, head, body, memory):
     for of, size, start in re.findall(r" (small|large|largest) \[([\d, ]+)\](?: from (\d+))?", head):
         sizes[f"_{of}"] = Size(*numbers(size), rounded=rounded)
         starts[f"_{of}"] = int(start or 0)
+    if found := re.search(r" warpgroups \[([\d, ]+)\] from (\d+)", head):
+        groups, columns, stages = numbers(found[1])
+        sizes["_warpgroups"] = Size(2, columns // 4, GROUP_TERMS, 1, WARPS * groups, stages, rounded)
+        starts["_warpgroups"] = int(found[2])
     columns = numbers(re.search(r"over \[([\d, ]*)\]", head)[1])[-1]
     sums = [
         (int(terms), len(numbers(gates)))
@@ -196,6 +208,7 @@ class Code:
     of_step: int  # Instructions of a step beside its rounds; 0 where a step is a round.
     once: int
     stored: int  # Of the largest loop that is no step.
+    is_grouped: bool = False  # Whether warpgroups multiply.
 
 
 def width(code):
@@ -205,17 +218,19 @@ def width(code):
 
 def macs_of(lines):
     """Multiply-adds of numbers that an instruction of a warp makes."""
-    shapes = (re.match(r"HMMA\.16(8)(8|16)\b", line.code) for line in lines)
+    shapes = (re.match(r"HG?MMA\.(16|64x)(8|\d+x)(8|16)\b", line.code) for line in lines)
     shape = next((shape for shape in shapes if shape), None)
-    return 16 * int(shape[1]) * int(shape[2]) if shape else 32
+    rows, columns, terms = (int(size.strip("x")) for size in shape.groups()) if shape else (32, 1, 1)
+    return rows * columns * terms // (WARPS if rows == 64 else 1)
 
 
 def read_code(kernel, registers, shared):
     """A function's instructions as the model counts them."""
     lines = product_loop(kernel)
     # Beside tensor cores, lanes compute what is made of sums.
-    adds = sum(line.name == "HMMA" for line in lines) or count(lines)[0]
+    adds = sum(line.name in ("HMMA", "HGMMA") for line in lines) or count(lines)[0]
     loads = [width(line.code) for line in lines if line.name in ("LDS", "LDSM") and "RZ, [RZ]" not in line.text]
+    is_grouped = any(line.name == "HGMMA" for line in lines)
     loops = [(start, end, kernel.lines[start : end + 1]) for start, end in loops_of(kernel)]
     steps = [loop for loop in loops if any(line.name == "BAR" for line in loop[2])]
     # The innermost ones: attention goes over its keys again where some are masked.
@@ -226,7 +241,7 @@ def read_code(kernel, registers, shared):
     rest = [loop for loop in loops if not any(within(loop, step) or within(step, loop) for step in steps)]
     stored = max((len(loop[2]) for loop in rest), default=0)
     once = len(kernel.lines) - sum(len(step[2]) for step in steps) - stored
-    return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored)
+    return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored, is_grouped)
 
 
 def read_resident(kernel, size, launch, registers, shared):

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Compiles the kernels of the examples for GPUs: each to PTX, and where there is NVIDIA's assembler to
 # CUBIN for every architecture in f32 and for one in every precision; those of a serious size for all of
-# these. On tensor cores the text for sm_80 is assembled for sm_90 too. No function may spill registers or keep anything on a
-# stack. Where there is NVIDIA's disassembler, test/sass/lint.py looks for barriers that only some threads of a
-# block come to, and compares what the kernels of a serious size use with test/sass/budget.txt, which `--update`
-# writes anew. No GPU is needed.
+# these, in bf16 for the architecture that has warpgroups. In tf32 the text for sm_80 is assembled for sm_90 too.
+# No function may spill registers or keep anything on a stack. Where there is NVIDIA's disassembler,
+# test/sass/lint.py looks for barriers that only some threads of a block come to, and compares what the kernels
+# of a serious size use with test/sass/budget.txt, which `--update` writes anew. No GPU is needed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 # For which architecture the text is, and for which it is assembled.
 readonly TARGETS=(sm_80:f32 sm_90:f32 sm_120:f32 sm_90:tf32 sm_90:bf16)
-readonly ALL_TARGETS=(sm_80:f32 sm_90:f32 sm_120:f32 sm_80,sm_90:tf32 sm_80,sm_90:bf16)
+readonly ALL_TARGETS=(sm_80:f32 sm_90:f32 sm_120:f32 sm_80,sm_90:tf32 sm_80:bf16 sm_90a:bf16)
 bin=${COHORT_BIN:-${CARGO_TARGET_DIR:-target}/release}
 ptxas=${COHORT_PTXAS:-$(PATH=$PATH:$PWD/.tools/bin command -v ptxas)}
 nvdisasm=$(PATH=$PATH:$PWD/.tools/bin command -v nvdisasm)

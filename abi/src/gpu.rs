@@ -183,6 +183,10 @@ pub fn dynamic_shared_bytes(shared_bytes: u32) -> u32 {
 pub struct GpuLaunch {
     /// By [`GpuFunction::from_rows`], the first of which is 0.
     pub functions: Vec<GpuFunction>,
+    /// What takes the place of those for fewer rows on cards whose warpgroups multiply (sm_90a), where the code that was loaded has
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grouped: Option<GpuFunction>,
     /// What takes the place of the first of them in a flush that is one launch, where [`GpuFlush::functions`] has it: its
     /// weights stay in a block's shared memory as long as the block has the same columns. So its grid has the columns
     /// along the first dim and the rows along the second ([`GpuFunction::resident_grid`]).
@@ -198,10 +202,11 @@ pub struct GpuLaunch {
 }
 
 impl GpuLaunch {
-    /// All functions: those that are launched, and those that only flushes run.
+    /// All functions: those that are launched, on some cards or all, and those that only flushes run.
     pub fn all_functions(&self) -> impl Iterator<Item = &GpuFunction> {
         let launched = self.functions.iter();
-        launched.chain(&self.resident).chain(&self.clustered)
+        let others = [&self.grouped, &self.resident, &self.clustered];
+        launched.chain(others.into_iter().flatten())
     }
 
     /// The function for so many rows.
@@ -228,7 +233,8 @@ pub struct GpuFunction {
     pub tile_rows: u64,
     /// Blocks along the second dim of the grid.
     pub column_blocks: u32,
-    /// Shared memory of a block, at most [`MOST_SHARED_BYTES`]; [`MOST_CLUSTER_SHARED_BYTES`] in a cluster.
+    /// Shared memory of a block, at most [`MOST_SHARED_BYTES`]; [`MOST_CLUSTER_SHARED_BYTES`] in a cluster, or where
+    /// warpgroups multiply.
     pub shared_bytes: u32,
     /// What the blocks of a call are, where the unit is the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -327,6 +333,12 @@ pub const WAIT: &str = "cohort_sim_wait";
 /// threads of the warp have called it.
 pub const MULTIPLY: &str = "cohort_sim_multiply";
 
+/// `fn(context, columns: i64, left: i64, right: i64, sums: *mut f32)`, called where a warpgroup multiplies matrices of bf16: 64
+/// rows and so many columns, of 16 `k`. Both sides are descriptors of shared memory, as `wgmma.mma_async` takes them, of addresses
+/// from the block's first byte on; `sums` are the thread's registers, half as many as there are columns, which are
+/// replaced when all 128 threads of the warpgroup have called it.
+pub const MULTIPLY_GROUP: &str = "cohort_sim_multiply_group";
+
 /// `fn(value: f32) -> u32`: the value rounded to tf32, `cvt.rna.tf32.f32`.
 pub const TO_TF32: &str = "cohort_sim_to_tf32";
 
@@ -381,6 +393,7 @@ mod tests {
     fn the_rows_choose_the_function() {
         let launch = GpuLaunch {
             functions: vec![function(0, 8), function(100, 32)],
+            grouped: None,
             resident: None,
             clustered: None,
             beside: false,

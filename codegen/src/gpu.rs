@@ -3,7 +3,9 @@
 pub mod binary;
 pub mod expand_flush;
 pub mod form_clusters;
+pub mod form_warpgroups;
 pub mod hold_weights;
+pub mod keep_rows_bf16;
 pub mod lower_gpu_to_host;
 pub mod lower_kernels_to_gpu;
 mod neighbours;

@@ -44,8 +44,9 @@ use melior::{
 
 use crate::cpu::{keep_weights_bf16, lower_kernels, plan_kernels, round_separately, unify_kernels};
 use crate::gpu::{
-    binary, expand_flush, form_clusters, hold_weights, lower_gpu_to_host, lower_kernels_to_gpu,
-    persistence, plan_kernels_for_gpu, round_products_bf16, round_products_tf32,
+    binary, expand_flush, form_clusters, form_warpgroups, hold_weights, keep_rows_bf16,
+    lower_gpu_to_host, lower_kernels_to_gpu, persistence, plan_kernels_for_gpu,
+    round_products_bf16, round_products_tf32,
 };
 use crate::lower_control;
 
@@ -87,6 +88,8 @@ pub const PASSES: &[PassInfo] = &[
     round_products_tf32::PASS,
     round_products_bf16::PASS,
     plan_kernels_for_gpu::PASS,
+    keep_rows_bf16::PASS,
+    form_warpgroups::PASS,
     hold_weights::PASS,
     form_clusters::PASS,
     plan_kernels::PASS,
@@ -290,6 +293,14 @@ const TO_LOOPS: &[Step] = &[
     Step::In(Precision::Tf32, round_products_tf32::PASS),
     Step::In(Precision::Bf16, round_products_bf16::PASS),
     Step::Gpu(plan_kernels_for_gpu::PASS),
+    Step::Optional(
+        keep_rows_bf16::PASS,
+        "a GPU's products round a row anew for each block of columns, and read it in f32",
+    ),
+    Step::Optional(
+        form_warpgroups::PASS,
+        "large products in bf16 are multiplied warp by warp on all cards",
+    ),
     Step::Optional(
         hold_weights::PASS,
         "a GPU reads the weights of a recursion anew for every few rows of each level",

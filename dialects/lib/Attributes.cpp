@@ -121,6 +121,29 @@ MlirAttribute cohortMmaLayoutAttrGet(MlirContext context, bool isColumnMajor) {
   return wrap(Attribute(NVVM::MMALayoutAttr::get(unwrap(context), layout)));
 }
 
+/// What a product of a warpgroup takes: factors of bf16, or else what it adds to, of f32.
+MlirAttribute cohortWarpgroupTypeAttrGet(MlirContext context, bool isBf16) {
+  auto type = isBf16 ? NVVM::WGMMATypes::bf16 : NVVM::WGMMATypes::f32;
+  return wrap(Attribute(NVVM::WGMMATypesAttr::get(unwrap(context), type)));
+}
+
+/// That such a product adds to what was there, or else that it takes a factor as it is.
+MlirAttribute cohortWarpgroupScaleAttrGet(MlirContext context, bool isOfSums) {
+  if (isOfSums)
+    return wrap(Attribute(NVVM::WGMMAScaleOutAttr::get(unwrap(context), NVVM::WGMMAScaleOut::one)));
+  return wrap(Attribute(NVVM::WGMMAScaleInAttr::get(unwrap(context), NVVM::WGMMAScaleIn::one)));
+}
+
+/// Between accesses of shared memory by threads and by what is asynchronous.
+MlirAttribute cohortAsyncSharedProxyAttrGet(MlirContext context) {
+  return wrap(Attribute(NVVM::ProxyKindAttr::get(unwrap(context), NVVM::ProxyKind::async_shared)));
+}
+
+/// The shared memory of a block.
+MlirAttribute cohortSharedSpaceAttrGet(MlirContext context) {
+  return wrap(Attribute(NVVM::SharedSpaceAttr::get(unwrap(context), NVVM::SharedSpace::shared_cta)));
+}
+
 /// In which caches a load leaves what it read: in all, or in the second level and behind alone.
 MlirAttribute cohortLoadCacheAttrGet(MlirContext context, bool isGlobal) {
   auto cache = isGlobal ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;

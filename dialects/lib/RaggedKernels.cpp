@@ -82,6 +82,24 @@ static bool isForGpu(Operation *operation) {
   return around && around->getName().getStringRef() == "gpu.module";
 }
 
+/// Whether rows can be kept in bf16; who stores to them and who reads them sees to the rest.
+static LogicalResult verifyRounded(ScratchOp scratch) {
+  auto type = scratch.getMemory().getType();
+  if (!isForGpu(scratch) || scratch.getOnChip() || scratch.getProducts() || !isRowMemory(type) ||
+      !getElement(type).isF32() || elementsOfRow(type) % 8 != 0)
+    return scratch.emitOpError() << "ragged_scratch_c4: expected what is kept in bf16 to be rows of f32 of a multiple of 8 "
+                                    "elements in the memory of a GPU, but got "
+                                 << type;
+  for (Operation *user : scratch.getMemory().getUsers())
+    if (!isa<ProductsOp, StoreOp>(user)) {
+      auto diagnostic = scratch.emitOpError()
+                        << "ragged_scratch_c4: expected only products to read what is kept in bf16, and only stores to write it";
+      diagnostic.attachNote(user->getLoc()) << "touched here";
+      return diagnostic;
+    }
+  return success();
+}
+
 LogicalResult ScratchOp::verify() {
   if (getMemory().getType().getNumDynamicDims() > 1)
     return emitOpError() << "ragged_scratch_c2: expected rows of static shape, but got " << getMemory().getType();
@@ -96,6 +114,8 @@ LogicalResult ScratchOp::verify() {
       return emitOpError() << "ragged_scratch_c3: expected what is on the chip to be rows that the stages of one "
                               "`ragged.blocks` for a GPU touch alone";
   }
+  if (getBf16() && failed(verifyRounded(*this)))
+    return failure();
   if (!getProducts())
     return success();
   int64_t products = static_cast<int64_t>(*getProducts());
@@ -648,13 +668,41 @@ static LogicalResult verifyOwnSums(Operation *stage, Region &finish, Value sums,
 
 static bool isWritable(Value memory) { return isa_and_nonnull<ResultOp, ScratchOp>(memory.getDefiningOp()); }
 
+/// Whether a thread of a GPU can take so many neighbours along the last of some loops.
+static bool areTakenAtOnce(ArrayRef<int64_t> over, uint64_t count) {
+  return count == 1 || ((count == 2 || count == 4) && !over.empty() && over.back() % static_cast<int64_t>(count) == 0);
+}
+
+/// Whether a store takes four neighbours at once, from a multiple of four on.
+static bool storesByFour(StoreOp store) {
+  Operation *stage = store->getParentOp();
+  auto nest = dyn_cast<NestOp>(stage);
+  auto tiles = dyn_cast<TilesOp>(stage);
+  if (!(nest ? nest.getBy() == 4 : tiles && tiles.getRounded()))
+    return false;
+  ArrayRef<int64_t> over = nest ? nest.getOver() : tiles.getOver();
+  if (!areTakenAtOnce(over, 4))
+    return false;
+  SmallVector<int64_t> terms = *linear(store.getAddress(), over.size());
+  bool aligned = terms[over.size() - 1] == 1 && terms.back() % 4 == 0;
+  for (auto [coefficient, length] : llvm::zip(ArrayRef(terms).take_front(over.size() - 1), over))
+    aligned &= length == 1 || coefficient % 4 == 0;
+  return aligned;
+}
+
 LogicalResult StoreOp::verify() {
   if (!isWritable(getMemory()))
     return emitOpError() << "ragged_store_c3: expected a result or scratch";
   if (isOfCall(*this))
     return getMemory().getDefiningOp<ResultOp>() ? verifyIndex(*this, getAddress(), getMemory())
                                                  : emitOpError() << "ragged_store_c3: expected a result";
-  return verifyAddress(*this, "c1", "c2", getAddress(), loopsAround(*this), getMemory().getType());
+  if (failed(verifyAddress(*this, "c1", "c2", getAddress(), loopsAround(*this), getMemory().getType())))
+    return failure();
+  auto scratch = getMemory().getDefiningOp<ScratchOp>();
+  if (scratch && scratch.getBf16() && !storesByFour(*this))
+    return emitOpError() << "ragged_store_c4: expected a nest `by 4` or a tile that is rounded to store 4 aligned neighbours "
+                            "at once to what is kept in bf16";
+  return success();
 }
 
 LogicalResult IndexOp::verify() {
@@ -707,11 +755,6 @@ static LogicalResult verifyScalars(Operation *stage, StringRef number, Region &r
                                        << "i1, but got " << type;
   }
   return success();
-}
-
-/// Whether a thread of a GPU can take so many neighbours along the last of some loops.
-static bool areTakenAtOnce(ArrayRef<int64_t> over, uint64_t count) {
-  return count == 1 || ((count == 2 || count == 4) && !over.empty() && over.back() % static_cast<int64_t>(count) == 0);
 }
 
 /// Whether the lanes of a stage can be rows.
@@ -1186,6 +1229,34 @@ static LogicalResult verifyResident(TilesOp tiles) {
   return success();
 }
 
+/// Terms of a warpgroup's rows in a buffer: 128 bytes of bf16.
+static constexpr int64_t warpgroupTerms = 64;
+
+/// Whether a tile can be multiplied by warpgroups.
+static LogicalResult verifyWarpgroups(TilesOp tiles) {
+  std::optional<ArrayRef<int64_t>> size = tiles.getWarpgroups();
+  if (!size)
+    return success();
+  size_t sums = 0;
+  bool isKept = true, isWhole = true;
+  for (auto products : tiles.getBody().front().getOps<ProductsOp>()) {
+    auto memory = products.getLeft().getDefiningOp<ScratchOp>();
+    isKept &= memory && memory.getBf16();
+    isWhole &= static_cast<int64_t>(products.getK()) % warpgroupTerms == 0;
+    if (products.getStarts().empty() || !products.getStarts().front().getDefiningOp<ProductsOp>())
+      sums += products.getSums().size();
+  }
+  auto within = [](int64_t value, int64_t least, int64_t most) { return value >= least && value <= most; };
+  if (size->size() != 3 || !within((*size)[0], 1, 3) || !within((*size)[1], 8, 256) || (*size)[1] % 8 != 0 ||
+      !within((*size)[2], 2, 4) || static_cast<int64_t>(sums) * (*size)[1] > 256)
+    return tiles.emitOpError() << "ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of "
+                               << "all at most, and 2 to 4 times the terms, but got " << *size;
+  if (tiles.getRounded() != cohort::cfb::Precision::bf16 || !tiles.getWeights() || !isKept || !isWhole)
+    return tiles.emitOpError() << "ragged_tiles_c8: expected `warpgroups` of a tile of rows and weights in bf16, of a multiple of "
+                               << warpgroupTerms << " terms";
+  return success();
+}
+
 LogicalResult TilesOp::verify() {
   int64_t iterations = 1;
   for (int64_t length : getOver())
@@ -1201,6 +1272,9 @@ LogicalResult TilesOp::verify() {
     return emitOpError() << "ragged_tiles_c4: expected `from` of at least 1, but got " << static_cast<int64_t>(getFrom());
   if (getLargest().has_value() != getAbove().has_value())
     return emitOpError() << "ragged_tiles_c4: expected `largest` and the rows that it is from together";
+  if (getWarpgroups().has_value() != getGroupedFrom().has_value() ||
+      (getGroupedFrom() && static_cast<int64_t>(*getGroupedFrom()) < 1))
+    return emitOpError() << "ragged_tiles_c8: expected `warpgroups` and the rows that they are from together, at least 1";
   if (getAbove() && static_cast<int64_t>(*getAbove()) < static_cast<int64_t>(getFrom()))
     return emitOpError() << "ragged_tiles_c4: expected `largest` from at least as many rows as `large`, but got "
                          << static_cast<int64_t>(*getAbove());
@@ -1234,6 +1308,8 @@ LogicalResult TilesOp::verifyRegions() {
   }
   if (sums < 1 || sums > maxGates)
     return emitOpError() << "ragged_tiles_c5: expected 1 to 8 sums of products, but got " << sums;
+  if (failed(verifyWarpgroups(*this)))
+    return failure();
   return verifyResident(*this);
 }
 
@@ -1281,18 +1357,35 @@ LogicalResult ProductsOp::verify() {
   auto param = getRight().getDefiningOp<ParamOp>();
   if (param && param.getPanels())
     return emitOpError() << "ragged_products_c4: expected a parameter as it is, but it is packed";
+  auto rightScratch = getRight().getDefiningOp<ScratchOp>();
+  if (rightScratch && rightScratch.getBf16())
+    return emitOpError() << "ragged_products_c4: expected a right side in f32, but it is kept in bf16";
   if (failed(verifyAddress(*this, "c4", "c4", getRightAddress(), {k, columns}, getRight().getType())))
     return failure();
 
   ArrayRef<int64_t> copies = getCopies();
-  if (copies.size() != gates.size() + 1 || !llvm::all_of(copies, [](int64_t copy) { return copy == 1 || copy == 4; }))
-    return emitOpError() << "ragged_products_c5: expected copies of 1 or 4 elements, of the left side and of each gate";
+  bool isKept = scratch && scratch.getBf16();
+  if (copies.size() != gates.size() + 1 ||
+      !llvm::all_of(copies.drop_front(), [](int64_t copy) { return copy == 1 || copy == 4; }) ||
+      (isKept ? copies[0] != 8 : copies[0] != 1 && copies[0] != 4))
+    return emitOpError() << "ragged_products_c5: expected copies of 1 or 4 elements, of the left side and of each gate, and of "
+                            "8 of a left side in bf16";
   auto left = *linear(getLeftAddress(), rows.size());
-  bool aligned = k % 4 == 0 && left.back() % 4 == 0 && (scratch || elementsOfRow(getLeft().getType()) % 4 == 0);
+  int64_t atOnce = copies[0];
+  bool aligned =
+      k % atOnce == 0 && left.back() % atOnce == 0 && (scratch || elementsOfRow(getLeft().getType()) % atOnce == 0);
   for (auto [coefficient, length] : llvm::zip(left, rows))
-    aligned &= length == 1 || coefficient % 4 == 0;
-  if (copies[0] == 4 && !aligned)
-    return emitOpError() << "ragged_products_c5: expected copies of 4 terms to be 16 aligned bytes of each row";
+    aligned &= length == 1 || coefficient % atOnce == 0;
+  if (atOnce != 1 && !aligned)
+    return emitOpError() << "ragged_products_c5: expected copies of " << atOnce
+                         << " terms to be 16 aligned bytes of each row";
+  if (isKept && tiles.getRounded() != cohort::cfb::Precision::bf16)
+    return emitOpError() << "ragged_products_c5: expected products of rows in bf16 to be rounded to it";
+  for (auto other : tiles.getBody().front().getOps<ProductsOp>()) {
+    auto memory = other.getLeft().getDefiningOp<ScratchOp>();
+    if ((memory && memory.getBf16()) != isKept)
+      return emitOpError() << "ragged_products_c5: expected all left sides of a tile to be kept in bf16, or none";
+  }
   auto right = *linear(getRightAddress(), 2);
   // Weights that are rounded are dense.
   if (tiles.getWeights())

@@ -91,6 +91,36 @@ impl<'c> Builder<'c> {
         self.known(unsafe { ffi::cohortMmaShapeAttrGet(self.raw_context(), 16, 8, k) })
     }
 
+    /// The shape of a product of a warpgroup of so many columns, of bf16.
+    pub fn warpgroup_shape(&self, columns: i32) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortMmaShapeAttrGet(self.raw_context(), 64, columns, 16) })
+    }
+
+    /// What a product of a warpgroup multiplies, bf16, or else what it adds to, f32.
+    pub fn warpgroup_type(&self, is_bf16: bool) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortWarpgroupTypeAttrGet(self.raw_context(), is_bf16) })
+    }
+
+    /// That a product of a warpgroup adds to the sums there are, or else that it takes a factor as it is.
+    pub fn warpgroup_scale(&self, is_of_sums: bool) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortWarpgroupScaleAttrGet(self.raw_context(), is_of_sums) })
+    }
+
+    /// Of a fence: between what threads do with shared memory and what is done asynchronously.
+    pub fn async_shared_proxy(&self) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortAsyncSharedProxyAttrGet(self.raw_context()) })
+    }
+
+    /// The shared memory of a block.
+    pub fn shared_space(&self) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortSharedSpaceAttrGet(self.raw_context()) })
+    }
+
     /// The elements that a product of a warp multiplies: bf16, or else tf32.
     pub fn mma_type(&self, is_bf16: bool) -> Attribute<'c> {
         // SAFETY: the context is alive.
@@ -313,6 +343,16 @@ mod tests {
             (b.gpu_dim(GpuDim::Y), "#gpu<dim y>"),
             (b.external(b.f32()), "#ml_program.extern : f32"),
             (b.mma_shape(16), "#nvvm.shape<m = 16, n = 8, k = 16>"),
+            (
+                b.warpgroup_shape(256),
+                "#nvvm.shape<m = 64, n = 256, k = 16>",
+            ),
+            (b.warpgroup_type(true), "#nvvm.wgmma_type<bf16>"),
+            (b.warpgroup_type(false), "#nvvm.wgmma_type<f32>"),
+            (b.warpgroup_scale(true), "#nvvm.wgmma_scale_out<one>"),
+            (b.warpgroup_scale(false), "#nvvm.wgmma_scale_in<one>"),
+            (b.async_shared_proxy(), "#nvvm.proxy_kind<async.shared>"),
+            (b.shared_space(), "#nvvm.shared_space<cta>"),
             (b.mma_type(true), "#nvvm.mma_type<bf16>"),
             (b.mma_type(false), "#nvvm.mma_type<tf32>"),
             (b.mma_layout(true), "#nvvm.mma_layout<col>"),

@@ -72,6 +72,13 @@ unsafe extern "C" {
         context: MlirContext,
         is_column_major: bool,
     ) -> MlirAttribute;
+    pub(crate) fn cohortWarpgroupTypeAttrGet(context: MlirContext, is_bf16: bool) -> MlirAttribute;
+    pub(crate) fn cohortWarpgroupScaleAttrGet(
+        context: MlirContext,
+        is_of_sums: bool,
+    ) -> MlirAttribute;
+    pub(crate) fn cohortAsyncSharedProxyAttrGet(context: MlirContext) -> MlirAttribute;
+    pub(crate) fn cohortSharedSpaceAttrGet(context: MlirContext) -> MlirAttribute;
     pub(crate) fn cohortLoadCacheAttrGet(context: MlirContext, is_global: bool) -> MlirAttribute;
     pub(crate) fn cohortRoundingModeAttrGet(context: MlirContext, is_away: bool) -> MlirAttribute;
     pub(crate) fn cohortNoSaturationAttrGet(context: MlirContext) -> MlirAttribute;

@@ -111,6 +111,9 @@ pub const SHARED_FROM: Key<'static> = Key::new("cfb.shared_from");
 /// Of a function that runs one block in a cluster: its shared memory is in that of the flush for clusters.
 pub const IN_CLUSTER: Key<'static> = Key::new("cfb.in_cluster");
 
+/// Of a function that multiplies by warpgroups: it is in code for cards alone that have these.
+pub const BY_WARPGROUPS: Key<'static> = Key::new("cfb.by_warpgroups");
+
 /// The attribute of a module that holds a tuning.
 pub const TUNING: Key<'static> = Key::new("cfb.tuning");
 

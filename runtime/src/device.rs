@@ -173,6 +173,9 @@ pub trait Device {
     /// The number of a function, for [`queue::Launch::function`].
     fn function(&mut self, function: &GpuFunction) -> Result<usize, Problem>;
 
+    /// The same of one that is in code for some devices only; none where the device's code has no such function.
+    fn function_if_there(&mut self, function: &GpuFunction) -> Result<Option<usize>, Problem>;
+
     /// Host memory that [`Device::send`] copies from. What was sent from it before has arrived.
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], Problem>;
 

@@ -264,6 +264,9 @@ pub enum Constant<Param = usize> {
         k: u64,
         /// Columns of the product.
         columns: u64,
+        /// Column after column, as warpgroups multiply them: of bf16 alone, and an even `k`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_columns: bool,
     },
 }
 
@@ -364,6 +367,7 @@ impl<Param> Constant<Param> {
                 strides,
                 k,
                 columns,
+                by_columns,
             } => Constant::Rounded {
                 precision,
                 param: param(own)?,
@@ -371,6 +375,7 @@ impl<Param> Constant<Param> {
                 strides,
                 k,
                 columns,
+                by_columns,
             },
         })
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
 use cohort_dialects::keys;
+use cohort_dialects::marks::BY_WARPGROUPS;
 use cohort_passes::pass::create;
 use cohort_passes::support::ir::{
     array, blocks_of, callee_of, clone_op, erase, nested_ops, replace_uses, symbol_of, top_level,
@@ -17,6 +18,7 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
+use super::lower_kernels_to_gpu::function::shared_of;
 use super::{expand_flush, persistence};
 
 /// A GPU architecture by name, `sm_90`.
@@ -60,6 +62,8 @@ impl Architecture {
     pub const OLDEST: &'static str = "sm_80";
     /// The first one whose blocks form clusters.
     pub const WITH_CLUSTERS: &'static str = "sm_90";
+    /// The one whose warpgroups multiply; code for it runs on no other.
+    pub const WITH_WARPGROUPS: &'static str = "sm_90a";
 
     /// Reads `sm_90` and the like; an error for what is older than [`Architecture::OLDEST`], or none.
     pub fn parse(name: &str) -> Result<Architecture, GpuError> {
@@ -79,6 +83,11 @@ impl Architecture {
     /// Whether a block of a cluster can have [`cohort_abi::gpu::MOST_CLUSTER_SHARED_BYTES`] of shared memory.
     fn has_clusters(&self) -> bool {
         (90..120).contains(&self.number)
+    }
+
+    /// Whether warpgroups multiply (`wgmma`): on this architecture alone, which its suffix says.
+    fn has_warpgroups(&self) -> bool {
+        self.name == Architecture::WITH_WARPGROUPS
     }
 
     /// The version of PTX that knows it.
@@ -101,7 +110,7 @@ impl fmt::Display for Architecture {
 fn to_nvvm(architecture: &Architecture) -> String {
     format!(
         "builtin.module(nvvm-attach-target{{chip={} features={} O=3}},\
-         gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm{{index-bitwidth=64}},\
+         gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm{{index-bitwidth=64}},convert-nvvm-to-llvm,\
          convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,\
          reconcile-unrealized-casts))",
         architecture.name,
@@ -193,12 +202,30 @@ fn use_instructions(context: &Context, module: OperationRef<'_, '_>) {
 
 /// Takes away the function that runs a flush in clusters, and what only it calls.
 fn remove_clusters(module: OperationRef<'_, '_>) {
-    use persistence::{CLUSTER_ARRIVE, CLUSTER_WAIT, CLUSTERS, IN_CLUSTER, shared_of};
+    use persistence::{CLUSTER_ARRIVE, CLUSTER_WAIT, CLUSTERS, IN_CLUSTER};
     let names = [CLUSTERS, CLUSTER_ARRIVE, CLUSTER_WAIT, &shared_of(CLUSTERS)].map(str::to_owned);
     let functions = gpu_module(module).map(top_level).unwrap_or_default();
     for op in functions {
         let is_named = symbol_of(op).is_some_and(|name| names.contains(&name));
         if is_named || op.has_attribute(&IN_CLUSTER) {
+            erase(op);
+        }
+    }
+}
+
+/// Takes away the functions that multiply by warpgroups.
+fn remove_warpgroups(module: OperationRef<'_, '_>) {
+    let functions = gpu_module(module).map(top_level).unwrap_or_default();
+    let by_groups = functions
+        .iter()
+        .filter(|op| op.has_attribute(&BY_WARPGROUPS));
+    let memory: Vec<_> = by_groups
+        .filter_map(|op| symbol_of(*op))
+        .map(|name| shared_of(&name))
+        .collect();
+    for op in functions {
+        let is_memory = symbol_of(op).is_some_and(|name| memory.contains(&name));
+        if is_memory || op.has_attribute(&BY_WARPGROUPS) {
             erase(op);
         }
     }
@@ -215,6 +242,9 @@ pub fn ptx(
     alone.body().append_operation(clone_op(source));
     if !architecture.has_clusters() {
         remove_clusters(alone.as_operation());
+    }
+    if !architecture.has_warpgroups() {
+        remove_warpgroups(alone.as_operation());
     }
     let manager = PassManager::new(context);
     manager.add_pass(create(expand_flush::PASS));

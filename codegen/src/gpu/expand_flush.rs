@@ -91,11 +91,12 @@ use melior::{
     },
 };
 
+use super::lower_kernels_to_gpu::function::shared_of;
 use super::lower_kernels_to_gpu::ops::{barrier, thread};
 use super::lower_kernels_to_gpu::site::memory;
 use super::persistence::{
     BLOCK_OF, CLUSTER_ARRIVE, CLUSTER_WAIT, CLUSTERS, FLUSH, GRID_ARRIVE, GRID_WAIT, IN_CLUSTER,
-    SHARED_FROM, shared_of,
+    SHARED_FROM,
 };
 use crate::emit::Emitter;
 

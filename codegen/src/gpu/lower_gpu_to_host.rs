@@ -8,7 +8,8 @@
 //!
 //! Asynchronous copies, waits for them, roundings and the products of a warp are calls too: an
 //! `nvvm.mma.sync` leaves the thread's registers in memory and calls `cohort_sim_multiply`, which goes
-//! on to the next thread until all of the warp are there.
+//! on to the next thread until all of the warp are there. An `nvvm.wgmma.mma_async` does so for a warpgroup, and is done at once:
+//! fences and waits for it are nothing here. An address of shared memory as a number counts from the block's first byte.
 //!
 //! ```mlir
 //! gpu.module @cohort_gpu {
@@ -45,7 +46,8 @@
 use std::collections::HashMap;
 
 use cohort_abi::gpu::{
-    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, TO_BF16_PAIR, TO_TF32, WAIT,
+    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, MULTIPLY_GROUP, TO_BF16_PAIR,
+    TO_TF32, WAIT,
 };
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
@@ -57,7 +59,7 @@ use cohort_dialects::types::is_pointer;
 use cohort_passes::pass::{Failed, Outcome, PassInfo, error};
 use cohort_passes::support::ir::{
     blocks_of, callee_of, clone_region, erase, integer_attribute, name_attribute, nested_ops,
-    replace_uses, set_type, symbol_of, top_level,
+    replace_uses, set_type, symbol_of, text_of, top_level,
 };
 use melior::{
     Context,
@@ -69,6 +71,7 @@ use melior::{
     },
 };
 
+use super::lower_kernels_to_gpu::tile::WAIT as WAIT_FOR_PRODUCTS;
 use super::persistence::{self, BLOCK_OF, SHARED_FROM};
 use crate::emit::Emitter;
 
@@ -89,7 +92,7 @@ struct Arguments<'c> {
     thread: Val<'c>,
     shared: Val<'c>,
     context: Val<'c>,
-    /// Memory for the registers of a warp's product, where there is one.
+    /// Memory for the registers of a product of a warp or of a warpgroup, where there is one.
     registers: Option<Val<'c>>,
 }
 
@@ -97,8 +100,23 @@ struct Arguments<'c> {
 const REGISTERS: i64 = 10;
 const SUMS: i64 = 4;
 
+/// How many registers go through memory for an operation, if some do.
+fn registers(operation: OperationRef<'_, '_>) -> Option<i64> {
+    match Op::of(operation)? {
+        Op::NvvmMmaSync => Some(REGISTERS),
+        Op::NvvmWgmmaMmaAsync => columns_of(operation).map(|columns| columns / 2),
+        _ => None,
+    }
+}
+
+/// The columns of a product of a warpgroup.
+fn columns_of(product: OperationRef<'_, '_>) -> Option<i64> {
+    let fields = struct_fields(result_of(product, 0).r#type())?;
+    Some(2 * fields as i64)
+}
+
 /// The functions of the runtime.
-const CALLED: [&str; 9] = [
+const CALLED: [&str; 10] = [
     BARRIER,
     GRID_BARRIER,
     CLUSTER_BARRIER,
@@ -106,6 +124,7 @@ const CALLED: [&str; 9] = [
     COMMIT,
     WAIT,
     MULTIPLY,
+    MULTIPLY_GROUP,
     TO_TF32,
     TO_BF16_PAIR,
 ];
@@ -117,6 +136,7 @@ fn type_of<'c>(b: &Builder<'c>, called: &str) -> Type<'c> {
         COPY => b.function_type(&[pointer, pointer, pointer, int, int], &[]),
         WAIT => b.function_type(&[pointer, int], &[]),
         MULTIPLY => b.function_type(&[pointer, int, pointer], &[]),
+        MULTIPLY_GROUP => b.function_type(&[pointer, int, int, int, pointer], &[]),
         TO_TF32 => b.function_type(&[float], &[b.i32()]),
         TO_BF16_PAIR => b.function_type(&[float, float], &[b.i32()]),
         _ => b.function_type(&[pointer], &[]),
@@ -138,6 +158,7 @@ fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
         Some(Op::NvvmCpAsyncCommitGroup) => COMMIT,
         Some(Op::NvvmCpAsyncWaitGroup) => WAIT,
         Some(Op::NvvmMmaSync) => MULTIPLY,
+        Some(Op::NvvmWgmmaMmaAsync) => MULTIPLY_GROUP,
         Some(Op::NvvmConvertFloatToTf32) => TO_TF32,
         Some(Op::NvvmConvertF32x2ToBf16x2) => TO_BF16_PAIR,
         _ => return None,
@@ -303,9 +324,10 @@ fn replace_arguments<'c>(
     let new = Arguments {
         registers: operations
             .iter()
-            .any(|operation| Op::NvvmMmaSync.is(*operation))
-            .then(|| {
-                let count = b.integer(REGISTERS, types[1]);
+            .filter_map(|operation| registers(*operation))
+            .max()
+            .map(|most| {
+                let count = b.integer(most, types[1]);
                 let elem = [(keys::ELEM_TYPE, TypeAttribute::new(b.i32()).into())];
                 b.value_with(Op::LlvmAlloca, &[count], types[0], &elem)
             }),
@@ -337,6 +359,27 @@ fn lower_operation<'c>(
             Some(b.index_cast(at, index))
         }
         Some(Op::LlvmMlirAddressof) => Some(new.shared),
+        // Shared memory begins at 0 there.
+        Some(Op::LlvmPtrtoint) => {
+            let ty = result_of(operation, 0).r#type();
+            let [at, base] = [operands_of(operation)[0], new.shared]
+                .map(|pointer| b.value(Op::LlvmPtrtoint, &[pointer], ty));
+            Some(b.subi(at, base))
+        }
+        // What is computed is there at once, and in the order in which it is written down.
+        Some(Op::NvvmFenceProxy | Op::NvvmWgmmaFence | Op::NvvmWgmmaCommitGroup) => {
+            erase(operation);
+            return Ok(());
+        }
+        Some(Op::LlvmInlineAsm) if is_wait(operation) => {
+            let ty = result_of(operation, 0).r#type();
+            let mut all = b.value(Op::LlvmMlirUndef, &[], ty);
+            for (at, sum) in (0..).zip(operands_of(operation)) {
+                let position = [(keys::POSITION, b.i64s(&[at]))];
+                all = b.value_with(Op::LlvmInsertvalue, &[all, sum], ty, &position);
+            }
+            Some(all)
+        }
         Some(Op::GpuReturn) => {
             b.return_(&operands_of(operation));
             erase(operation);
@@ -418,6 +461,7 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
             None
         }
         MULTIPLY => Some(lower_product(b, operation, &operands, new)?),
+        MULTIPLY_GROUP => Some(lower_product_of_group(b, operation, &operands, new)?),
         TO_TF32 => Some(result_of(b.func_call(TO_TF32, &operands, &[b.i32()]), 0)),
         TO_BF16_PAIR => {
             let bits = result_of(b.func_call(TO_BF16_PAIR, &operands, &[b.i32()]), 0);
@@ -478,6 +522,66 @@ fn lower_product<'c>(
         sums = b.value_with(Op::LlvmInsertvalue, &[sums, value], result, &position);
     }
     Ok(sums)
+}
+
+/// A warpgroup's product: the sums, as the operation gives them.
+fn lower_product_of_group<'c>(
+    b: &Builder<'c>,
+    operation: OperationRef<'c, 'c>,
+    operands: &[Val<'c>],
+    new: Arguments<'c>,
+) -> std::result::Result<Val<'c>, Failed> {
+    let columns = columns_of(operation);
+    let (Some(columns), Some(memory), [before, left, right]) = (columns, new.registers, operands)
+    else {
+        return Err(error(
+            operation,
+            "not supported yet on the host: these factors",
+        ));
+    };
+    let alignment = [(keys::ALIGNMENT, IntegerAttribute::new(b.i64(), 4).into())];
+    let at = |register: i64| Emitter::new(*b).offset_by(memory, 4 * register);
+    let position = |register| [(keys::POSITION, b.i64s(&[register]))];
+    for register in 0..columns / 2 {
+        let sum = b.value_with(
+            Op::LlvmExtractvalue,
+            &[*before],
+            b.f32(),
+            &position(register),
+        );
+        b.op(Op::LlvmStore, &[sum, at(register)], &[], &alignment, vec![]);
+    }
+    let count = b.integer(columns, b.i64());
+    let given = [new.context, count, *left, *right, memory];
+    b.func_call(MULTIPLY_GROUP, &given, &[]);
+    let result = result_of(operation, 0).r#type();
+    let mut sums = b.value(Op::LlvmMlirUndef, &[], result);
+    for register in 0..columns / 2 {
+        let value = b.value_with(Op::LlvmLoad, &[at(register)], b.f32(), &alignment);
+        sums = b.value_with(
+            Op::LlvmInsertvalue,
+            &[sums, value],
+            result,
+            &position(register),
+        );
+    }
+    Ok(sums)
+}
+
+/// Whether assembly is what waits for products of warpgroups.
+fn is_wait(operation: OperationRef<'_, '_>) -> bool {
+    let text = operation.attribute(&keys::ASM_STRING).ok();
+    text.and_then(text_of).as_deref() == Some(WAIT_FOR_PRODUCTS)
+}
+
+/// How many fields a structure has.
+fn struct_fields(ty: Type<'_>) -> Option<usize> {
+    // SAFETY: the type is alive, and its kind is asked first.
+    unsafe {
+        let raw = ty.to_raw();
+        mlir_sys::mlirTypeIsALLVMStructType(raw)
+            .then(|| mlir_sys::mlirLLVMStructTypeGetNumElementTypes(raw) as usize)
+    }
 }
 
 /// Makes a pointer of any address space one of the host's.

@@ -145,11 +145,6 @@ enum Held {
     Clustered,
 }
 
-/// The global that is the shared memory of a function.
-pub fn shared_of(function: &str) -> String {
-    format!("{function}$shared")
-}
-
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let mut operations = top_level(module).into_iter();
     let gpu = operations.find(|op| Op::GpuModule.is(*op));

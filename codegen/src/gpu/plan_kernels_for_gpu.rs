@@ -71,6 +71,8 @@
 mod lifts;
 mod rows;
 
+pub use rows::{buffers, rows_from};
+
 use cohort_dialects::builder::{Builder, Op, operands_of, region_with_block};
 use cohort_dialects::keys;
 use cohort_passes::kernel::calls::is_over_calls;

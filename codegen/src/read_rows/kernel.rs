@@ -85,11 +85,13 @@ impl<'c> Kernel<'c> {
                 Place::Result(self.results.len() - 1)
             }
             Some(Op::RaggedScratch) => {
+                let bf16 = op.has_attribute(&keys::BF16);
                 self.slots.push(Slot {
-                    bytes: memory.slot_bytes(),
+                    bytes: memory.slot_bytes(bf16),
                     rows: memory.rows,
                     product_rows: integer_attribute(op, keys::PRODUCTS).unwrap_or(0),
                     on_chip: op.has_attribute(&keys::ON_CHIP),
+                    bf16,
                 });
                 Place::Slot(self.slots.len() - 1)
             }

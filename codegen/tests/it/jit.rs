@@ -285,6 +285,7 @@ pub fn constant_memory(constant: &ConstantDescription, params: &HashMap<&str, Bi
             strides: [down, across],
             k,
             columns,
+            by_columns,
         } => {
             let bits = &params[param.as_str()];
             let element = |row: usize, column: usize| {
@@ -292,7 +293,10 @@ pub fn constant_memory(constant: &ConstantDescription, params: &HashMap<&str, Bi
                 f32::from_bits(bits[at])
             };
             let size = (*k as usize, *columns as usize);
-            let words: Vec<u32> = rounding::words(*precision, size, element).collect();
+            let words: Vec<u32> = match by_columns {
+                true => rounding::words_by_columns(size, element).collect(),
+                false => rounding::words(*precision, size, element).collect(),
+            };
             plain(Elem::I32, &words)
         }
         ConstantDescription::Panels { param, width, .. } => {

@@ -12,3 +12,4 @@ mod folds;
 mod gpu;
 mod lists;
 mod products;
+mod warpgroups;

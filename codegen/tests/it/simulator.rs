@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 
 use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
-use cohort_abi::gpu::{GpuFlush, GpuFunction, SimFn, dynamic_shared_bytes};
+use cohort_abi::gpu::{GpuFlush, GpuFunction, GpuLaunch, SimFn, dynamic_shared_bytes};
 use cohort_abi::manifest::Elem;
 use cohort_codegen::gpu::binary::{self, Architecture};
 use cohort_codegen::gpu::{
-    lower_gpu_to_host, lower_kernels_to_gpu, persistence, plan_kernels_for_gpu,
+    form_warpgroups, keep_rows_bf16, lower_gpu_to_host, lower_kernels_to_gpu, persistence,
+    plan_kernels_for_gpu,
 };
 use cohort_codegen::pipeline;
 use cohort_passes::kernel::description::{
@@ -34,8 +35,30 @@ use crate::jit::{Aligned, Bits, Operand, constant_memory, get, lower, put};
 #[derive(Clone, Copy, Debug)]
 pub struct How {
     pub order: Order,
-    /// Take the largest tiles, whatever the number of rows.
-    pub largest: bool,
+    pub tiles: Tiles,
+}
+
+/// Which size of a tile is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tiles {
+    /// The one for the number of rows.
+    ByRows,
+    /// The largest that all cards have.
+    Largest,
+    /// The one for warpgroups, where there is one, or else the largest.
+    Warpgroups,
+}
+
+impl Tiles {
+    fn function(self, launch: &GpuLaunch, rows: u64) -> &GpuFunction {
+        let largest = launch.functions.last();
+        let function = match self {
+            Tiles::ByRows => launch.function(rows),
+            Tiles::Largest => largest,
+            Tiles::Warpgroups => launch.grouped.as_ref().or(largest),
+        };
+        function.expect("a function")
+    }
 }
 
 /// Elements of a row: their type and number.
@@ -60,6 +83,13 @@ pub struct Calls<'a> {
     pub rows: usize,
 }
 
+/// What a kernel is called with: the arguments, the memory that they point to, and the results', with their elements.
+struct Prepared {
+    arguments: Vec<u64>,
+    memories: Vec<Aligned>,
+    outputs: Vec<(Aligned, usize, Elem)>,
+}
+
 pub struct Simulator {
     engine: ExecutionEngine,
     pub kernels: HashMap<String, GpuDescription>,
@@ -74,6 +104,16 @@ pub fn gpu_text(text: &str) -> Option<String> {
 
 /// The loops of level-2 text, planned for a GPU.
 pub fn loops_text(text: &str) -> Option<String> {
+    let context = cohort_dialects::new_context();
+    lower(
+        &context,
+        &planned_text(text)?,
+        &[keep_rows_bf16::PASS, form_warpgroups::PASS],
+    )
+}
+
+/// The same, with rows as they are planned.
+pub fn planned_text(text: &str) -> Option<String> {
     let context = cohort_dialects::new_context();
     let passes = [
         accumulate_products::PASS,
@@ -150,6 +190,47 @@ impl Simulator {
     /// Runs a kernel for so many rows; the results' bits. Panics where threads of a block meet
     /// another number of barriers, or those of a warp another number of products.
     pub fn run(&self, call: &Call<'_>, rows: usize, how: How) -> Vec<Bits> {
+        let mut prepared = self.prepare(call, rows);
+        for launch in &self.kernels[call.kernel].launches {
+            let function = how.tiles.function(launch, rows as u64);
+            let grid = function.grid(rows as u64);
+            self.launch(function, &prepared.arguments, grid, how.order);
+        }
+        read_outputs(&mut prepared.outputs)
+    }
+
+    /// The same of the functions in PTX, interpreted; or what was wrong.
+    pub fn interpret(
+        &self,
+        ptx: &cohort_ptx::Module,
+        call: &Call<'_>,
+        rows: usize,
+        tiles: Tiles,
+    ) -> Result<Vec<Bits>, String> {
+        let mut prepared = self.prepare(call, rows);
+        for launch in &self.kernels[call.kernel].launches {
+            let function = tiles.function(launch, rows as u64);
+            let (x, y) = function.grid(rows as u64);
+            let launch = cohort_ptx::Launch {
+                grid: (x as u32, y),
+                threads: function.threads,
+                dynamic_shared_bytes: dynamic_shared_bytes(function.shared_bytes),
+                is_together: false,
+                blocks_of_cluster: 1,
+                poison: 0xFF,
+                order: by_turns,
+                tensor_cores: cohort_ptx::TensorCores::default(),
+            };
+            let outputs = prepared.outputs.iter_mut().map(|(memory, ..)| memory);
+            let memories = prepared.memories.iter_mut().chain(outputs);
+            let mut memory = regions(memories.map(Aligned::bytes).collect());
+            ptx.run(&function.symbol, &prepared.arguments, &launch, &mut memory)
+                .map_err(|problem| format!("`{}`: {problem}", function.symbol))?;
+        }
+        Ok(read_outputs(&mut prepared.outputs))
+    }
+
+    fn prepare(&self, call: &Call<'_>, rows: usize) -> Prepared {
         let kernel = &self.kernels[call.kernel];
         let mut memories: Vec<Aligned> = Vec::new();
         let mut arguments = vec![rows as u64];
@@ -164,11 +245,15 @@ impl Simulator {
                 }
             }
             arguments.push(memory.pointer() as u64);
-            arguments.push(operand.index.as_ptr() as u64);
-            arguments.push(operand.offsets.as_ptr() as u64);
             memories.push(memory);
+            for words in [&operand.index, &operand.offsets] {
+                let mut memory = Aligned::new(4 * words.len());
+                put_words(&mut memory, words);
+                arguments.push(memory.pointer() as u64);
+                memories.push(memory);
+            }
         }
-        let mut outputs: Vec<_> = call
+        let outputs: Vec<_> = call
             .results
             .iter()
             .map(|(elem, elements)| {
@@ -188,16 +273,12 @@ impl Simulator {
         let mut scratch = Aligned::new(scratch);
         scratch.bytes().fill(0xFF);
         arguments.push(scratch.pointer() as u64);
-
-        for launch in &kernel.launches {
-            let function = match how.largest {
-                true => launch.functions.last(),
-                false => launch.function(rows as u64),
-            };
-            let function = function.expect("a function");
-            self.launch(function, &arguments, function.grid(rows as u64), how.order);
+        memories.push(scratch);
+        Prepared {
+            arguments,
+            memories,
+            outputs,
         }
-        read_outputs(&mut outputs)
     }
 
     /// Runs a kernel for some calls; the results' bits. The blocks are in the order of the threads.
@@ -244,11 +325,7 @@ impl Simulator {
         let mut lists: Vec<Vec<u32>> = Vec::new();
         let mut chosen = Vec::new();
         for launch in &kernel.launches {
-            let function = match how.largest {
-                true => launch.functions.last(),
-                false => launch.functions.first(),
-            };
-            let function = function.expect("a function");
+            let function = how.tiles.function(launch, 0);
             let tiles = function.calls.as_ref().expect("tiles of calls");
             let blocks = (0..all).flat_map(|call| {
                 let count = tiles.count(|operand| length(operand, call));
@@ -356,10 +433,7 @@ pub fn interpret_flush<'a>(
         is_together: true,
         blocks_of_cluster: blocks[1],
         poison: 0xFF,
-        order: |count, is_turned| match is_turned {
-            true => (0..count).rev().collect(),
-            false => (0..count).collect(),
-        },
+        order: by_turns,
         tensor_cores: cohort_ptx::TensorCores::default(),
     };
     let argument = schedule.as_ptr() as u64;
@@ -368,14 +442,27 @@ pub fn interpret_flush<'a>(
     all.push(unsafe {
         std::slice::from_raw_parts_mut(schedule.as_mut_ptr().cast(), 8 * schedule.len())
     });
+    let mut memory = regions(all);
+    ptx.run(symbol, &[argument], &launch, &mut memory)
+        .map_err(|problem| problem.to_string())
+}
+
+/// Threads forward and backward by turns.
+fn by_turns(count: usize, is_turned: bool) -> Vec<usize> {
+    match is_turned {
+        true => (0..count).rev().collect(),
+        false => (0..count).collect(),
+    }
+}
+
+/// Memory that interpreted text may touch.
+fn regions(all: Vec<&mut [u8]>) -> cohort_ptx::Memory<'_> {
     let regions = all.into_iter().map(|bytes| cohort_ptx::Region {
         address: bytes.as_ptr() as u64,
         writable: bytes.len(),
         bytes,
     });
-    let mut memory = cohort_ptx::Memory::new(regions.collect());
-    ptx.run(symbol, &[argument], &launch, &mut memory)
-        .map_err(|problem| problem.to_string())
+    cohort_ptx::Memory::new(regions.collect())
 }
 
 /// The bits of results, behind which nothing was written.

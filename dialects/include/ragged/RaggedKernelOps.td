@@ -171,20 +171,24 @@ def Ragged_ScratchOp : Ragged_Declaration<"scratch"> {
     that products write it, N of their rows a row of the kernel: there is room for whole row tiles.
 
     In a `gpu.module` scratch of rows that is `on_chip` is in a block's shared memory, for the stages of one
-    `ragged.blocks`; other scratch is in the memory of the device.
+    `ragged.blocks`; other scratch is in the memory of the device. Rows that are kept in `bf16` are rounded once, when they
+    are stored, and have half the bytes; products whose factors are rounded to it read them as they are.
 
     - `ragged_scratch_c1`: `products` is at least one and divides the elements of a row.
     - `ragged_scratch_c2`: a row is of static shape.
     - `ragged_scratch_c3`: what is `on_chip` is memory of rows of a kernel in a `gpu.module`, and only the stages of one
       `ragged.blocks` touch it.
+    - `ragged_scratch_c4`: what is kept in `bf16` is rows of `f32`, of a multiple of 8 elements, in the memory of the device.
+      Only products read it, and only stores write it.
 
     ```mlir
     %s = ragged.scratch products 1 : memref<?x144xf32>
+    %r = ragged.scratch bf16 : memref<?x512xf32>
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$products, UnitAttr:$on_chip);
+  let arguments = (ins OptionalAttr<I64Attr>:$products, UnitAttr:$on_chip, UnitAttr:$bf16);
   let results = (outs Ragged_Memory:$memory);
-  let assemblyFormat = "(`products` $products^)? (`on_chip` $on_chip^)? attr-dict `:` type($memory)";
+  let assemblyFormat = "(`products` $products^)? (`on_chip` $on_chip^)? (`bf16` $bf16^)? attr-dict `:` type($memory)";
   let hasVerifier = 1;
 }
 
@@ -228,6 +232,7 @@ def Ragged_StoreOp : Ragged_Op<"store", [
       per-instance kernel it gives one for each dim behind the first.
     - `ragged_store_c2`: no index leads out of the row, or of the dim.
     - `ragged_store_c3`: the memory is a result or scratch.
+    - `ragged_store_c4`: to what is kept in `bf16`, a nest `by 4` stores, or a tile that is rounded, 4 aligned neighbours at once.
 
     ```mlir
     ragged.store %v, %r (d0, d1) -> (d0 * 28 + d1) : memref<?x4x28xf32>
@@ -642,6 +647,10 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     `rounded` to `tf32` or `bf16`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
     times its columns. With `weights`, the right sides are parameters that are rounded when they are loaded.
 
+    A tile whose rows are kept in `bf16` and whose weights are rounded to it may have a size for cards whose warpgroups multiply
+    (sm_90a), of launches of at least as many rows as it is `from`. Its three numbers are the warpgroups of a block, of which each has
+    64 rows, the columns of each sum that a block has, and how many times 64 terms are in shared memory or on their way.
+
     - `ragged_tiles_c1`: it is in a `gpu.module`, and the loops have lengths of at least one and fewer than 2^31 iterations.
     - `ragged_tiles_c2`: a thread has 1 to 16 rows and 1, 2 or 4 columns, one warp lies beside another's rows, and the terms
       are 4 to 64, a multiple of 4. Rounded it has 2 to 8 rows and 2 to 16 columns, both even, of 1, 2 or 4 warps,
@@ -655,6 +664,9 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
       the tile's are a multiple, 16, 32 or 64 terms and 2 to 4 times as many. All sums are of parameters whose terms are
       multiples of that and are filled to no more by the other sizes, and of rows that are copied by 4 elements. The same
       holds of `clustered`, of whose columns the tile has at most 16 times as many.
+    - `ragged_tiles_c8`: `warpgroups` are of a tile that is rounded to `bf16`, with `weights`, whose rows are kept in it. They are 1
+      to 3, with a multiple of 8 columns, at most 256 of all sums together, and 2 to 4 times 64 terms. Other sizes fill terms to no
+      more, and it is `from` at least 1 row.
 
     ```mlir
     ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 {
@@ -669,12 +681,13 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$small, DenseI64ArrayAttr:$large, I64Attr:$from,
                        OptionalAttr<DenseI64ArrayAttr>:$largest, OptionalAttr<I64Attr>:$above,
+                       OptionalAttr<DenseI64ArrayAttr>:$warpgroups, OptionalAttr<I64Attr>:$grouped_from,
                        OptionalAttr<DenseI64ArrayAttr>:$resident, OptionalAttr<DenseI64ArrayAttr>:$clustered,
                        OptionalAttr<Cfb_PrecisionAttr>:$rounded, UnitAttr:$weights);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `over` $over `small` $small `large` $large `from` $from (`largest` $largest^ `from` $above)?
-    (`resident` $resident^)? (`clustered` $clustered^)? (`rounded` `` $rounded^)? (`weights` $weights^)?
+    (`warpgroups` $warpgroups^ `from` $grouped_from)? (`resident` $resident^)? (`clustered` $clustered^)? (`rounded` `` $rounded^)? (`weights` $weights^)?
     attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
@@ -696,8 +709,9 @@ def Ragged_ProductsOp : Ragged_Op<"products", [HasParent<"::cohort::ragged::Tile
     - `ragged_products_c2`: there is a gate for each start, within the columns, and no more than 8.
     - `ragged_products_c3`: the left side is rows of an operand, a result or scratch of the device, and the map leads to `k`
       elements within a row.
-    - `ragged_products_c4`: the right side is a parameter as it is, a constant or scratch, and the map leads nowhere else.
+    - `ragged_products_c4`: the right side is a parameter as it is, a constant or scratch in `f32`, and the map leads nowhere else.
     - `ragged_products_c5`: there is a copy for the left side and for each gate, of 4 elements, which are 16 aligned bytes, or of 1.
+      Of a left side that is kept in `bf16` it is 8 elements; then the tile is rounded to that, and all its left sides are kept so.
     - `ragged_products_c6`: it starts from values of the loops that depend on no sum, or from all sums of one before it with
       equal gates, which nothing else uses.
     - `ragged_products_c7`: all sizes of the tile fill `k` to the same number of terms, as a zero that is added can change

@@ -156,9 +156,13 @@ impl Memory {
         self.elements() * elem_bytes(self.elem)
     }
 
-    /// Bytes of a row of scratch, which begins at a cache line.
-    pub fn slot_bytes(&self) -> i64 {
-        round_up(self.row_bytes(), 64)
+    /// Bytes of a row of scratch, which begins at a cache line; its numbers may be kept in bf16.
+    pub fn slot_bytes(&self, bf16: bool) -> i64 {
+        let bytes = match bf16 {
+            true => 2 * self.elements(),
+            false => self.row_bytes(),
+        };
+        round_up(bytes, 64)
     }
 }
 

@@ -23,6 +23,7 @@ const MODELS: [TensorCores; 3] = [
 
 const N8: &str = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16";
 const N64: &str = "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16";
+const N128: &str = "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16";
 const N256: &str = "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16";
 
 fn forward(count: usize, _: bool) -> Vec<usize> {
@@ -273,6 +274,7 @@ fn sums_are_those_of_the_factors_and_of_mma() {
         (N8, 8, 128, 1),
         (N64, 64, 128, 1),
         (N64, 64, 256, 4),
+        (N128, 128, 128, 1),
         (N256, 256, 128, 1),
     ] {
         let text = one(opcode, columns, threads, (steps, 1));

@@ -138,6 +138,7 @@ mod tests {
         let kernel = GpuKernel {
             launches: vec![GpuLaunch {
                 functions: vec![function(0, 2), function(3, 10)],
+                grouped: None,
                 resident: None,
                 clustered: None,
                 beside: false,

@@ -27,7 +27,7 @@ use crate::memory::SLACK;
 use crate::program::artifact::DeviceCode;
 use clock::{Clock, Seconds, Span};
 use cooperative::Cooperative;
-use driver::{Function, attribute, first_device, function, load_first, problem};
+use driver::{Function, attribute, first_device, function, function_if_there, load_first, problem};
 use gather::Gather;
 use graphs::Graphs;
 use memory::Memory;
@@ -200,6 +200,15 @@ impl Device for Cuda {
         let found = function(self.loaded.module, &wanted.symbol, wanted.shared_bytes)?;
         self.functions.push(found);
         Ok(self.functions.len() - 1)
+    }
+
+    fn function_if_there(&mut self, wanted: &GpuFunction) -> Result<Option<usize>, Problem> {
+        self.enter()?;
+        let found = function_if_there(self.loaded.module, &wanted.symbol, wanted.shared_bytes)?;
+        Ok(found.map(|found| {
+            self.functions.push(found);
+            self.functions.len() - 1
+        }))
     }
 
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], Problem> {

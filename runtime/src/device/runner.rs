@@ -73,6 +73,8 @@ struct Kernel {
     constants: Vec<u64>,
     /// Of each launch, the numbers of its functions.
     functions: Vec<Vec<usize>>,
+    /// Of each launch, the number of the function for warpgroups, where the device has it.
+    grouped: Vec<Option<usize>>,
 }
 
 impl Kernel {
@@ -496,22 +498,27 @@ impl Runner {
         let mut is_first_of_wave = true;
         for (at, (launch, functions)) in launches.enumerate() {
             is_first_of_wave |= !launch.beside;
-            let (function, grid) = match lists.get(at) {
+            let numbers = launch.functions.iter().zip(functions);
+            let grouped = launch.grouped.as_ref().zip(kernel.grouped[at].as_ref());
+            let (function, number, grid) = match lists.get(at) {
                 Some(list) if list.blocks == 0 => continue,
-                Some(list) => (list.function, (list.blocks, 1)),
+                Some(list) => {
+                    let function = &launch.functions[list.function];
+                    (function, functions[list.function], (list.blocks, 1))
+                }
                 None => {
-                    let of_rows = launch.functions.iter().enumerate().rev();
-                    let mut fitting = of_rows.filter(|(_, function)| function.from_rows <= rows);
-                    let Some((number, function)) = fitting.next() else {
+                    let mut of_rows = numbers.chain(grouped).rev();
+                    let found = of_rows.find(|(function, _)| function.from_rows <= rows);
+                    let Some((function, number)) = found else {
                         return Err(Problem::NoCode(format!("no function for {rows} rows")));
                     };
-                    (number, self::grid(function, rows)?)
+                    (function, *number, self::grid(function, rows)?)
                 }
             };
             queue.launch(Launch {
-                function: functions[function],
+                function: number,
                 grid,
-                threads: launch.functions[function].threads,
+                threads: function.threads,
                 beside: !is_first_of_wave,
             });
             is_first_of_wave = false;

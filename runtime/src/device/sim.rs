@@ -11,6 +11,7 @@ mod block;
 mod copies;
 mod text;
 mod warp;
+mod warpgroup;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +21,8 @@ use std::time::Instant;
 use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use cohort_abi::gpu::{
     BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, GpuClusters, GpuFlush, GpuFunction,
-    MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES, MULTIPLY, SimFn, TO_BF16_PAIR, TO_TF32, WAIT,
+    MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES, MULTIPLY, MULTIPLY_GROUP, SimFn, TO_BF16_PAIR,
+    TO_TF32, WAIT,
 };
 
 use super::queue::{Launch, Queue};
@@ -28,7 +30,10 @@ use super::{Beside, Clusters, Device, FlushGrid, Piece, Problem, TensorCores, Wo
 use crate::memory::{AlignedBuffer, SLACK};
 use crate::program::artifact::DeviceCode;
 use crate::program::code::{CompiledCode, Program};
-use block::{cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_wait};
+use block::{
+    cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_multiply_group,
+    cohort_sim_wait,
+};
 use text::Text;
 
 pub use block::{
@@ -46,6 +51,7 @@ pub fn symbols() -> Vec<(&'static str, *const ())> {
         (COMMIT, cohort_sim_commit as *const ()),
         (WAIT, cohort_sim_wait as *const ()),
         (MULTIPLY, cohort_sim_multiply as *const ()),
+        (MULTIPLY_GROUP, cohort_sim_multiply_group as *const ()),
         (TO_TF32, cohort_sim_to_tf32 as *const ()),
         (TO_BF16_PAIR, cohort_sim_to_bf16_pair as *const ()),
     ]
@@ -338,6 +344,25 @@ impl Device for Sim {
         let found = self.find(symbol, *threads, (*shared_bytes, MOST_SHARED_BYTES))?;
         self.functions.push(found);
         Ok(self.functions.len() - 1)
+    }
+
+    fn function_if_there(&mut self, function: &GpuFunction) -> Result<Option<usize>, Problem> {
+        let is_there = match &self.kernels {
+            Kernels::Text(text) => text.has(&function.symbol),
+            Kernels::Compiled(code, _) => code.symbol(&function.symbol).is_some(),
+        };
+        if !is_there {
+            return Ok(None);
+        }
+        let GpuFunction {
+            symbol,
+            threads,
+            shared_bytes,
+            ..
+        } = function;
+        let block = (*shared_bytes, MOST_CLUSTER_SHARED_BYTES);
+        self.functions.push(self.find(symbol, *threads, block)?);
+        Ok(Some(self.functions.len() - 1))
     }
 
     fn staging(&mut self, bytes: usize) -> Result<&mut [u8], Problem> {

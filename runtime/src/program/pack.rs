@@ -178,6 +178,7 @@ pub fn write_constant(manifest: &Manifest, weights: &[&[u8]], constant: &Constan
             strides,
             k,
             columns,
+            by_columns,
         } => {
             let [offset, k, columns] = [*offset, *k, *columns].map(|number| number as usize);
             let [k_stride, column_stride] = strides.map(|stride| stride as usize);
@@ -187,8 +188,15 @@ pub fn write_constant(manifest: &Manifest, weights: &[&[u8]], constant: &Constan
                 f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
             };
             let places = to.chunks_exact_mut(size_of::<u32>());
-            for (place, word) in places.zip(rounding::words(*precision, (k, columns), element)) {
-                place.copy_from_slice(&word.to_le_bytes());
+            let write =
+                |(place, word): (&mut [u8], u32)| place.copy_from_slice(&word.to_le_bytes());
+            match by_columns {
+                true => places
+                    .zip(rounding::words_by_columns((k, columns), element))
+                    .for_each(write),
+                false => places
+                    .zip(rounding::words(*precision, (k, columns), element))
+                    .for_each(write),
             }
         }
         Constant::Dense { elem, bits } => write_bits(*elem, bits, to),

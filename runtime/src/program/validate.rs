@@ -6,7 +6,7 @@ mod gradients;
 use std::collections::HashSet;
 
 use cohort_abi::Handle;
-use cohort_abi::gpu::{GpuFunction, GpuKernel, GpuLaunch};
+use cohort_abi::gpu::{GpuFunction, GpuKernel, GpuLaunch, Precision};
 use cohort_abi::manifest::{
     CallShape, Constant, Division, Elem, Extent, Kernel, LeadingDim, Manifest, Operand, Source,
     Type, Unit,
@@ -344,6 +344,7 @@ fn constants(manifest: &Manifest, constants: &[Constant]) -> Result<(), String> 
                 strides: [k_stride, column_stride],
                 k,
                 columns,
+                by_columns,
                 ..
             } => {
                 let elements = param
@@ -358,7 +359,13 @@ fn constants(manifest: &Manifest, constants: &[Constant]) -> Result<(), String> 
                 let words = k
                     .checked_mul(*columns)
                     .filter(|words| *words <= MAX_BYTES / 4);
-                if param.elem != Elem::F32 || precision.is_f32() || !inside || words.is_none() {
+                let is_ordered = !by_columns || *precision == Precision::Bf16 && k % 2 == 0;
+                if param.elem != Elem::F32
+                    || precision.is_f32()
+                    || !inside
+                    || words.is_none()
+                    || !is_ordered
+                {
                     return Err(format!("a rounded matrix that `{}` has not", param.name));
                 }
             }

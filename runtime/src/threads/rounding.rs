@@ -25,6 +25,18 @@ pub fn bf16(value: f32) -> u16 {
     ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
+/// The words of a matrix in bf16 whose elements `of` gives, column after column, of an even `k`.
+pub fn words_by_columns(
+    (k, columns): (usize, usize),
+    of: impl Fn(usize, usize) -> f32,
+) -> impl Iterator<Item = u32> {
+    let of_column = k / 2;
+    (0..of_column * columns).map(move |word| {
+        let (column, row) = (word / of_column, word % of_column * 2);
+        bf16_pair(of(row + 1, column), of(row, column))
+    })
+}
+
 /// The words of a matrix whose elements `of` gives: those of [`cohort_abi::manifest::Constant::Rounded`].
 pub fn words(
     precision: Precision,
@@ -68,5 +80,7 @@ mod tests {
         let of = |row: usize, column: usize| (1 + row * 2 + column) as f32;
         let words: Vec<u32> = words(Precision::Bf16, (3, 2), of).collect();
         assert_eq!(words, [0x4040_3f80, 0x4080_4000, 0x40a0, 0x40c0]);
+        let words: Vec<u32> = words_by_columns((4, 2), of).collect();
+        assert_eq!(words, [0x4040_3f80, 0x40e0_40a0, 0x4080_4000, 0x4100_40c0]);
     }
 }

@@ -36,6 +36,7 @@ fn gpu(symbol: &str, constants: Vec<Constant>, shared_bytes: u32) -> GpuKernel {
         precision: Precision::F32,
         launches: vec![GpuLaunch {
             functions: vec![function(symbol.to_owned(), 0, TILE)],
+            grouped: None,
             resident: None,
             clustered: None,
             beside: false,
@@ -551,6 +552,7 @@ fn impossible_launches_are_refused() {
                 strides: [1, 1],
                 k: 1 << 20,
                 columns: 1,
+                by_columns: false,
             }
         },
     ];

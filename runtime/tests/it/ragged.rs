@@ -404,6 +404,7 @@ fn on_gpu(operand: Option<usize>) -> GpuKernel {
                 shared_bytes: 0,
                 calls: operand.map(tiles),
             }],
+            grouped: None,
             resident: None,
             clustered: None,
             beside: false,

@@ -42,16 +42,16 @@ pub struct GpuCode {
 impl GpuCode {
     /// For a GPU of a compute capability; without one, for any.
     pub fn for_capability(capability: Option<(u32, u32)>) -> GpuCode {
-        let major = capability.map_or(0, |(major, _)| major);
-        match (9..12).contains(&major) {
-            true => GpuCode::with_clusters(),
-            false => GpuCode::of_ptx(Architecture::OLDEST),
+        match capability {
+            Some((9, 0)) => GpuCode::of_hopper(),
+            Some((9..12, _)) => GpuCode::of_ptx(Architecture::WITH_CLUSTERS),
+            _ => GpuCode::of_ptx(Architecture::OLDEST),
         }
     }
 
-    /// For a GPU that has clusters, as the simulator that interprets PTX does.
-    pub fn with_clusters() -> GpuCode {
-        GpuCode::of_ptx(Architecture::WITH_CLUSTERS)
+    /// For a GPU that has clusters and warpgroups, as the simulator that interprets PTX does.
+    pub fn of_hopper() -> GpuCode {
+        GpuCode::of_ptx(Architecture::WITH_WARPGROUPS)
     }
 
     fn of_ptx(name: &str) -> GpuCode {
@@ -68,7 +68,7 @@ impl GpuCode {
         simulator: true,
     };
 
-    /// Reads `sm_90,compute_90,ptx,sim`; PTX for all comes along with every CUBIN, for other devices.
+    /// Reads `sm_90a,compute_90,ptx,sim`; PTX for all comes along with every CUBIN, for other devices.
     pub fn parse(list: Option<&str>) -> Result<GpuCode, Stop> {
         let mut code = GpuCode::default();
         let parse = |name: &str| {

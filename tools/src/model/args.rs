@@ -378,7 +378,7 @@ impl ModelArguments {
         match self.device {
             Device::Cpu => GpuCode::default(),
             Device::Cuda => GpuCode::for_capability(device::Cuda::capability()),
-            Device::PtxSim => GpuCode::with_clusters(),
+            Device::PtxSim => GpuCode::of_hopper(),
             Device::GpuSim => GpuCode::SIMULATOR,
         }
     }

@@ -127,6 +127,7 @@ mod tests {
             rows: true,
             product_rows: 0,
             on_chip: false,
+            bf16: false,
         };
         let slots = [
             slot,

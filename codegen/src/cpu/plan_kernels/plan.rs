@@ -159,6 +159,7 @@ impl<'a, 'c> StagePlanner<'a, 'c> {
             rows: false,
             product_rows: 0,
             on_chip: false,
+            bf16: false,
         });
         let Place::Slot(slot) = place else {
             return Err(Stop::Store(weight));

@@ -6,14 +6,15 @@ use cohort_abi::gpu::{
     Precision, STATIC_SHARED_BYTES, dynamic_shared_bytes,
 };
 use cohort_dialects::builder::{
-    Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
+    Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, operations_of,
+    region_with_block,
 };
 use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_passes::kernel::description::{ConstantDescription, GpuDescription, to_json};
 use cohort_passes::kernel::rows::layout::{Place, Slot, round_up};
 use cohort_passes::pass::error;
-use cohort_passes::support::ir::{nested_ops, set_attribute};
+use cohort_passes::support::ir::{nested_ops, set_attribute, symbol_of};
 use melior::{
     Context,
     ir::{
@@ -27,7 +28,7 @@ use melior::{
 use super::launches::{self, Launch, Rows, Stage, Tile};
 use super::ops::THREADS;
 use super::site::{Frame, Home, loads_of};
-use super::tile::{Resident, resident};
+use super::tile::{Resident, Size, resident};
 use super::{Result, rows, tile};
 use crate::emit::Emitter;
 use crate::gpu::binary::SUPPORTED_MATH;
@@ -109,14 +110,23 @@ pub fn lower<'c>(
             Launch::Rows(_) => Ok([None, None]),
         });
     let held: Result<Vec<[Option<GpuFunction>; 2]>> = held.collect();
+    let grouped = launches
+        .iter()
+        .enumerate()
+        .map(|(at, launch)| match launch {
+            Launch::Tile(tile) => writer.grouped(&format!("{name}${at}"), tile),
+            Launch::Rows(_) => Ok(None),
+        });
+    let grouped: Result<Vec<Option<GpuFunction>>> = grouped.collect();
     let precisions = launches.iter().map(|launch| match launch {
         Launch::Tile(tile) => tile.precision,
         Launch::Rows(_) => Precision::F32,
     });
     let precision = precisions.into_iter().find(|p| *p != Precision::F32);
     let mut launches = in_waves(functions?, &waves);
-    for (launch, held) in launches.iter_mut().zip(held?) {
+    for ((launch, held), grouped) in launches.iter_mut().zip(held?).zip(grouped?) {
         [launch.resident, launch.clustered] = held;
+        launch.grouped = grouped;
     }
     let description = GpuDescription {
         scratch_bytes: memory.once_bytes as u64,
@@ -150,6 +160,7 @@ pub(super) fn in_waves(functions: Vec<Vec<GpuFunction>>, waves: &[usize]) -> Vec
     let launches = functions.into_iter().enumerate();
     let launches = launches.map(|(number, functions)| GpuLaunch {
         functions,
+        grouped: None,
         resident: None,
         clustered: None,
         beside: number > 0 && waves[number] == waves[number - 1],
@@ -219,7 +230,7 @@ fn constants_of(kernel: &Kernel<'_>, launches: &[Launch<'_>]) -> Vec<ConstantDes
         if let Launch::Tile(tile) = launch {
             let segments = tile.chains.iter().flat_map(|chain| &chain.segments);
             segments
-                .filter_map(|segment| segment.rounded.as_ref())
+                .flat_map(|segment| segment.rounded.iter().chain(&segment.by_columns))
                 .for_each(&mut touch);
         }
     }
@@ -295,6 +306,25 @@ fn fits(op: OperationRef<'_, '_>, bytes: i64, most: i64) -> Result<()> {
     }
 }
 
+/// What the runtime must know of a function of a tile, which is used from so many rows on.
+fn described(
+    symbol: String,
+    (size, from_rows): (Size, i64),
+    tile: &Tile<'_>,
+    shared: i64,
+) -> GpuFunction {
+    GpuFunction {
+        symbol,
+        from_rows: from_rows as u64,
+        threads: size.threads() as u32,
+        tile_rows_per_row: tile.matrix_rows() as u64,
+        tile_rows: size.block_rows() as u64,
+        column_blocks: size.column_blocks(tile.gates()) as u32,
+        shared_bytes: shared as u32,
+        calls: None,
+    }
+}
+
 struct FunctionWriter<'a, 'c> {
     context: &'c Context,
     module: Builder<'c>,
@@ -320,18 +350,32 @@ impl<'c> FunctionWriter<'_, 'c> {
                 tile::write(e, frame, tile, size);
                 Ok(())
             })?;
-            Ok(GpuFunction {
-                symbol,
-                from_rows: from_rows as u64,
-                threads: size.threads() as u32,
-                tile_rows_per_row: tile.matrix_rows() as u64,
-                tile_rows: size.block_rows() as u64,
-                column_blocks: size.column_blocks(tile.gates()) as u32,
-                shared_bytes: shared as u32,
-                calls: None,
-            })
+            Ok(described(symbol, (size, from_rows), tile, shared))
         });
         functions.collect()
+    }
+
+    /// The function for cards whose warpgroups multiply, where there is one.
+    fn grouped(&self, name: &str, tile: &Tile<'c>) -> Result<Option<GpuFunction>> {
+        let Some((size, from_rows)) = tile.grouped else {
+            return Ok(None);
+        };
+        let symbol = format!("{name}_warpgroups");
+        let shared = size.shared_bytes(tile.gates());
+        fits(tile.op, shared, MOST_CLUSTER_SHARED)?;
+        let function = self.function(&symbol, (size.threads(), shared), |e, frame| {
+            tile::write(e, frame, tile, size);
+            Ok(())
+        })?;
+        let only = Attribute::unit(self.context);
+        set_attribute(function, marks::BY_WARPGROUPS, only);
+        let memory = shared_of(&symbol);
+        let operations = operations_of(self.module.block()).into_iter();
+        for global in operations.filter(|op| symbol_of(*op).as_deref() == Some(&memory)) {
+            let alignment = self.module.i64_attr(tile::PATTERN_BYTES);
+            set_attribute(global, keys::ALIGNMENT, alignment);
+        }
+        Ok(Some(described(symbol, (size, from_rows), tile, shared)))
     }
 
     /// The functions that flushes run in the place of the small one, where there are some: in blocks by themselves, and in
@@ -471,7 +515,7 @@ pub fn add_kernel<'c>(
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
 ) -> OperationRef<'c, 'c> {
     let pointer = module.pointer_in(1);
-    let memory = format!("{symbol}$shared");
+    let memory = shared_of(symbol);
     if shared > 0 {
         shared_memory((context, module), &memory, shared);
     }
@@ -512,6 +556,11 @@ pub fn add_kernel<'c>(
         ],
         vec![region],
     )
+}
+
+/// The global that is the shared memory of a function.
+pub fn shared_of(function: &str) -> String {
+    format!("{function}$shared")
 }
 
 /// Shared memory of a function; of unknown size where whoever launches it gives it.

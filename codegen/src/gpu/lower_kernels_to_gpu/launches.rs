@@ -9,7 +9,7 @@ use cohort_passes::kernel::loop_level::{is_declaration, launches_of, to_affine};
 use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::layout::Place;
 use cohort_passes::pass::error;
-use cohort_passes::support::ir::{blocks_of, defining_op, integers, key};
+use cohort_passes::support::ir::{blocks_of, defining_op, integers, key, nested_ops};
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
@@ -38,6 +38,8 @@ pub struct Tile<'c> {
     /// Each with the rows from which on it is used.
     pub large: (Size, i64),
     pub largest: Option<(Size, i64)>,
+    /// The same for cards whose warpgroups multiply.
+    pub grouped: Option<(Size, i64)>,
     /// The size for flushes that are one launch, whose weights stay in shared memory,
     pub resident: Option<Resident>,
     /// and the one for clusters.
@@ -67,6 +69,8 @@ pub struct Segment {
     pub copies: Vec<i64>,
     /// The weight as it is rounded when it is loaded.
     pub rounded: Option<ConstantDescription>,
+    /// The same, column after column, where warpgroups multiply.
+    pub by_columns: Option<ConstantDescription>,
 }
 
 /// Stages over whole rows.
@@ -156,6 +160,7 @@ impl<'c> Tile<'c> {
         };
         let precision = precision.ok_or_else(|| error(op, "expected a precision"))?;
         let is_rounded = op.has_attribute(&keys::WEIGHTS);
+        let keeps_rows = keeps_rows(op);
         let size = |name: Key<'_>| {
             let numbers = integers(op, name);
             let ([rows, columns, depth, across], rest) = (numbers.split_first_chunk())
@@ -172,6 +177,7 @@ impl<'c> Tile<'c> {
                         precision,
                         across,
                         is_rounded,
+                        keeps_rows,
                     },
                 },
                 rows,
@@ -183,6 +189,13 @@ impl<'c> Tile<'c> {
         };
         let largest = op.has_attribute(&keys::LARGEST).then_some(keys::LARGEST);
         let largest = largest.map(|name| Ok((size(name)?, number(op, keys::ABOVE)?)));
+        let grouped = match integers(op, keys::WARPGROUPS)[..] {
+            [groups, columns, stages] => {
+                let size = Size::of_warpgroups([groups, columns, stages]);
+                Some((size, number(op, keys::GROUPED_FROM)?))
+            }
+            _ => None,
+        };
         let held = |name: Key<'_>| match integers(op, name)[..] {
             [columns, terms, stages, ref at @ ..] => Some(Resident {
                 columns,
@@ -205,7 +218,7 @@ impl<'c> Tile<'c> {
             let is_last = results.iter().all(|sum| !is_continued(block, *sum));
             if is_last {
                 sums.extend(results.iter().map(|sum| whole.id(*sum)));
-                let rounding = is_rounded.then_some(precision);
+                let rounding = is_rounded.then_some((precision, grouped.is_some()));
                 chains.push(Chain::read(kernel, &whole, products, rounding)?);
             }
         }
@@ -234,6 +247,7 @@ impl<'c> Tile<'c> {
             small: size(keys::SMALL)?,
             large: (size(keys::LARGE)?, number(op, keys::FROM)?),
             largest: largest.transpose()?,
+            grouped,
             resident: held(keys::RESIDENT),
             clustered: held(keys::CLUSTERED),
         })
@@ -263,6 +277,18 @@ impl<'c> Tile<'c> {
     }
 }
 
+/// Whether the left sides of a tile's products are kept in bf16.
+fn keeps_rows(tiles: OperationRef<'_, '_>) -> bool {
+    let products = nested_ops(tiles).into_iter();
+    let mut left = products
+        .filter(|op| Op::RaggedProducts.is(*op))
+        .filter_map(|op| {
+            let left = operands_of(op).first().copied()?;
+            defining_op(left)
+        });
+    left.any(|memory| memory.has_attribute(&keys::BF16))
+}
+
 /// Whether products start from a sum.
 fn is_continued<'c>(block: BlockRef<'c, 'c>, sum: Val<'c>) -> bool {
     let mut products = operations_of(block).into_iter();
@@ -278,7 +304,7 @@ impl<'c> Chain<'c> {
         kernel: &Kernel<'c>,
         whole: &Body<'c>,
         last: OperationRef<'c, 'c>,
-        rounding: Option<Precision>,
+        rounding: Option<(Precision, bool)>,
     ) -> Result<Chain<'c>> {
         let mut segments = vec![Segment::read(kernel, last, rounding)?];
         let mut first = last;
@@ -307,7 +333,7 @@ impl Segment {
     fn read<'c>(
         kernel: &Kernel<'c>,
         op: OperationRef<'c, 'c>,
-        rounding: Option<Precision>,
+        rounding: Option<(Precision, bool)>,
     ) -> Result<Segment> {
         let operands = operands_of(op);
         let address = |name: Key<'_>| {
@@ -324,7 +350,7 @@ impl Segment {
             },
             _ => None,
         };
-        let rounded = rounding.map(|precision| {
+        let rounded = rounding.map(|(precision, _)| {
             let param = param.ok_or_else(|| error(op, "expected a parameter as it is"))?;
             let [down @ 0..=i64::MAX, across @ 0..=i64::MAX] =
                 [0, 1].map(|dim| right_address.coefficient(dim))
@@ -339,7 +365,16 @@ impl Segment {
                 strides: [down as u64, across as u64],
                 k: k as u64,
                 columns: columns as u64,
+                by_columns: false,
             })
+        });
+        let rounded = rounded.transpose()?;
+        let is_grouped = rounding.is_some_and(|(_, is_grouped)| is_grouped);
+        let by_columns = rounded.clone().filter(|_| is_grouped).map(|mut rounded| {
+            if let ConstantDescription::Rounded { by_columns, .. } = &mut rounded {
+                *by_columns = true;
+            }
+            rounded
         });
         Ok(Segment {
             left: kernel.place(operands[0]),
@@ -349,7 +384,8 @@ impl Segment {
             k,
             columns,
             copies: integers(op, keys::COPIES),
-            rounded: rounded.transpose()?,
+            rounded,
+            by_columns,
         })
     }
 }

@@ -80,6 +80,15 @@ pub fn wait_for_copies_but(e: &Emitter<'_>, groups: i64) {
     e.b.op(Op::NvvmCpAsyncWaitGroup, &[], &[], &groups, vec![]);
 }
 
+/// Makes what this thread copied to shared memory, and waited for, visible to what reads it asynchronously behind a barrier.
+pub fn fence_copies(e: &Emitter<'_>) {
+    let attributes = [
+        (keys::KIND, e.b.async_shared_proxy()),
+        (keys::SPACE, e.b.shared_space()),
+    ];
+    e.b.op(Op::NvvmFenceProxy, &[], &[], &attributes, vec![]);
+}
+
 fn rounding<'c>(e: &Emitter<'c>, is_away: bool) -> [(Key<'static>, Attribute<'c>); 3] {
     [
         (keys::RND, e.b.rounding_mode(is_away)),

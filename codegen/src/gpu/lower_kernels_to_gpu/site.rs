@@ -13,7 +13,7 @@ use cohort_passes::kernel::rows::body::{Instruction, Store, ValueId};
 use cohort_passes::kernel::rows::layout::{Place, elem_bytes};
 use cohort_passes::support::ir::key;
 
-use super::ops::{load_neighbours, store_neighbours};
+use super::ops::{load_neighbours, store_neighbours, to_bf16_pair};
 use crate::emit::{Emitter, Index, Width, divides, element_address};
 use crate::gpu::neighbours::are_neighbours;
 use crate::read_rows::body::Body;
@@ -111,6 +111,11 @@ impl<'c> Frame<'_, 'c> {
     pub fn shared(&self) -> Val<'c> {
         self.shared
             .unwrap_or_else(|| unreachable!("the function has shared memory"))
+    }
+
+    /// Whether a place keeps its numbers in bf16.
+    fn keeps_bf16(&self, place: Place) -> bool {
+        matches!(place, Place::Slot(slot) if self.arguments.kernel.slots[slot].bf16)
     }
 
     /// Whether so many neighbouring indices along the last dim of a body, from a multiple of their number
@@ -277,6 +282,15 @@ impl<'c> Site<'_, '_, 'c> {
     ) {
         let base = self.address(e, store.place);
         let e = memory(e, base.shared);
+        if self.frame.keeps_bf16(store.place) {
+            // Four neighbours at once, as the kernel's verifier has seen.
+            let pairs = values.chunks_exact(2);
+            let words: Vec<_> = pairs
+                .map(|pair| to_bf16_pair(&e, pair[0], pair[1]))
+                .collect();
+            let at = element_address(&e, base.at, &store.address, 2, self.index);
+            return store_neighbours(&e, &words, at, Elem::I32);
+        }
         if self
             .frame
             .are_neighbours(body, store.place, &store.address, elem, self.count)

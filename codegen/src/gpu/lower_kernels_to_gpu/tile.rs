@@ -2,7 +2,7 @@
 //!
 //! A block has a tile of rows and columns. Its threads gather the rows' elements, and those of the
 //! weights, of the next few k into one buffer of shared memory ([`copies`]) while they multiply those
-//! of the last few k, which are in another ([`lanes`], [`tensor`]): one barrier a step. There are two buffers, or a ring
+//! of the last few k, which are in another ([`lanes`], [`tensor`], [`warpgroup`]): one barrier a step. There are two buffers, or a ring
 //! of more in the largest tiles, where copies of some steps are on their way. Every sum
 //! starts from its start and takes the products in the order of k, whatever the tile: so tiles of
 //! different sizes give the same bits. What is made of the sums is distributed over the threads anew, so that
@@ -17,6 +17,7 @@ pub mod resident;
 mod size;
 mod tail;
 mod tensor;
+mod warpgroup;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -27,8 +28,8 @@ use cohort_passes::kernel::rows::layout::Place;
 
 use super::launches::{Chain, Segment, Tile};
 use super::ops::{
-    WARP, barrier, below, block, commit_copies, delinearise, divide, thread, wait_for_copies_but,
-    when,
+    WARP, barrier, below, block, commit_copies, delinearise, divide, fence_copies, thread,
+    wait_for_copies_but, when,
 };
 use super::rows::addresses;
 use super::site::{Address, Frame, Known, Site, memory};
@@ -39,8 +40,9 @@ use copies::Copies;
 
 pub use lanes::load_floats;
 pub use resident::Resident;
-pub use size::{Gates, STAGES, Size, Unit, WARPS};
+pub use size::{GROUP_TERMS, Gates, STAGES, Size, Unit, WARPS};
 pub use tensor::factors;
+pub use warpgroup::{PATTERN_BYTES, WAIT};
 
 /// Sums of a chain in registers, by gate, row and column.
 type Sums<'c> = Vec<Val<'c>>;
@@ -117,8 +119,8 @@ fn first_of_thread<'c>(
 ) -> (Val<'c>, Val<'c>) {
     match size.unit {
         Unit::Lanes => (e.times(warp, size.rows), e.times(lane, size.columns)),
-        Unit::Tensor { across, .. } => {
-            let (down, across) = divide(e, warp, across);
+        Unit::Tensor { .. } | Unit::Warpgroups => {
+            let (down, across) = divide(e, warp, size.across());
             let (row, pair) = divide(e, lane, 4);
             (
                 e.add(e.times(down, size.warp_rows()), row),
@@ -143,7 +145,7 @@ impl<'c> Writer<'_, '_, 'c> {
     fn row_place(&self, number: i64) -> i64 {
         match self.size.unit {
             Unit::Lanes => number,
-            Unit::Tensor { .. } => number * 8,
+            Unit::Tensor { .. } | Unit::Warpgroups => number * 8,
         }
     }
 
@@ -151,7 +153,7 @@ impl<'c> Writer<'_, '_, 'c> {
     fn column_place(&self, number: i64) -> i64 {
         match self.size.unit {
             Unit::Lanes => number,
-            Unit::Tensor { .. } => number / 2 * 8 + number % 2,
+            Unit::Tensor { .. } | Unit::Warpgroups => number / 2 * 8 + number % 2,
         }
     }
 
@@ -178,7 +180,7 @@ impl<'c> Writer<'_, '_, 'c> {
     fn together(&self) -> i64 {
         let neighbours = match self.size.unit {
             Unit::Lanes => self.size.columns,
-            Unit::Tensor { .. } => 2,
+            Unit::Tensor { .. } | Unit::Warpgroups => 2,
         };
         match self.tile.columns() % neighbours {
             0 => neighbours,
@@ -281,22 +283,33 @@ impl<'c> Writer<'_, '_, 'c> {
             // Of this thread, then of all: what this step reads is there, and what the last step read
             // may be overwritten.
             wait_for_copies_but(e, ahead - 1);
+            if self.size.unit == Unit::Warpgroups {
+                fence_copies(e);
+            }
             barrier(e);
-            let next = e.add(step, e.int(ahead));
-            when(e, below(e, next, steps), |e| {
-                copies.begin(e, next, self.buffer_of(e, next));
-            });
-            commit_copies(e);
+            let fill = || {
+                let next = e.add(step, e.int(ahead));
+                when(e, below(e, next, steps), |e| {
+                    copies.begin(e, next, self.buffer_of(e, next));
+                });
+                commit_copies(e);
+            };
             let buffer = self.buffer_of(e, step);
             match self.size.unit {
-                Unit::Lanes => lanes::multiply(self, e, gates, buffer, sums),
+                Unit::Lanes => {
+                    fill();
+                    lanes::multiply(self, e, gates, buffer, sums)
+                }
                 Unit::Tensor {
-                    precision,
-                    across,
-                    is_rounded,
+                    precision, across, ..
                 } => {
-                    let unit = (precision, across, is_rounded);
-                    tensor::multiply(self, e, unit, gates, buffer, sums)
+                    fill();
+                    tensor::multiply(self, e, (precision, across), gates, buffer, sums)
+                }
+                Unit::Warpgroups => {
+                    let sums = warpgroup::begin(self, e, gates, buffer, sums);
+                    fill();
+                    warpgroup::wait(self, e, gates, sums)
                 }
             }
         })

@@ -6,6 +6,8 @@ mod sizes;
 mod threads;
 mod write;
 
+pub use sizes::{buffers, rows_from};
+
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Builder, Op, arguments_of, region_with_block};
 use cohort_dialects::keys;

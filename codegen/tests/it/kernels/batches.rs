@@ -10,7 +10,7 @@ use cohort_passes::kernel::description::OperandDescription;
 use super::check::{Random, f64s};
 use super::gpu::with_precision;
 use crate::jit::{Bits, Jit, Operand};
-use crate::simulator::{Calls, How, Order, Simulator, gpu_text};
+use crate::simulator::{Calls, How, Order, Simulator, Tiles, gpu_text};
 
 /// Awkward lengths.
 pub const LENGTHS: [u32; 7] = [28, 0, 1, 3, 61, 257, 600];
@@ -36,7 +36,7 @@ enum Machine<'a> {
 
 const FORWARD: How = How {
     order: Order::Forward,
-    largest: false,
+    tiles: Tiles::ByRows,
 };
 
 /// One batch: the lengths of each call, and its operands' values.
@@ -149,7 +149,7 @@ impl CallKernel<'_> {
         batch.same_in_others(jit, &whole, |_| {
             let how = How {
                 order: Order::Backward,
-                largest: true,
+                tiles: Tiles::Largest,
             };
             Machine::Gpu(&gpu, how)
         });

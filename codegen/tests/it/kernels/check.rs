@@ -6,7 +6,7 @@ use cohort_abi::manifest::Elem;
 use cohort_passes::kernel::description::{KernelDescription, OperandDescription, RowType};
 
 use crate::jit::{Bits, Jit, Operand};
-use crate::simulator::{Call, How, Order, Simulator, gpu_text};
+use crate::simulator::{Call, How, Order, Simulator, Tiles, gpu_text};
 
 /// Repeatable numbers.
 pub struct Random(pub u64);
@@ -329,7 +329,7 @@ impl Kernel<'_> {
             })
             .collect();
         let results: Vec<_> = description.results.iter().map(size).collect();
-        let run = |operands: &[Operand], rows, order, largest| {
+        let run = |operands: &[Operand], rows, order, tiles| {
             let call = Call {
                 kernel: "k",
                 params,
@@ -337,25 +337,25 @@ impl Kernel<'_> {
                 types: &types,
                 results: &results,
             };
-            simulator.run(&call, rows, How { order, largest })
+            simulator.run(&call, rows, How { order, tiles })
         };
-        let whole = run(operands, rows, Order::Forward, false);
+        let whole = run(operands, rows, Order::Forward, Tiles::ByRows);
         compare(&whole);
         for order in [Order::Backward, Order::Shuffled] {
             assert_eq!(
-                run(operands, rows, order, false),
+                run(operands, rows, order, Tiles::ByRows),
                 whole,
                 "threads {order:?}"
             );
         }
-        let large = run(operands, rows, Order::Backward, true);
+        let large = run(operands, rows, Order::Backward, Tiles::Largest);
         assert_eq!(large, whole, "larger tiles");
         // Some rows alone, in another order.
         let order: Vec<usize> = (0..rows).rev().step_by(3).collect();
         let some: Vec<_> = (operands.iter())
             .map(|operand| operand.in_order(&order))
             .collect();
-        let some = run(&some, order.len(), Order::Forward, false);
+        let some = run(&some, order.len(), Order::Forward, Tiles::ByRows);
         for (whole, some) in whole.iter().zip(&some) {
             let elements = whole.len() / rows;
             for (at, row) in order.iter().enumerate() {

@@ -10,8 +10,8 @@ use super::check::Random;
 use super::gpu::gates;
 use crate::jit::{Aligned, Bits, Operand, constant_memory};
 use crate::simulator::{
-    Call, How, Order, Simulator, flush_text, gpu_text_of_loops, interpret_flush, loops_text, ptx,
-    put_words,
+    Call, How, Order, Simulator, Tiles, flush_text, gpu_text_of_loops, interpret_flush, loops_text,
+    ptx, put_words,
 };
 
 const WIDTH: usize = 64;
@@ -81,7 +81,7 @@ impl Flush {
             };
             let how = How {
                 order: Order::Forward,
-                largest: false,
+                tiles: Tiles::ByRows,
             };
             last = simulator.run(&call, ROWS, how).remove(0);
         }

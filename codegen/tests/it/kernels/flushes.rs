@@ -11,7 +11,7 @@ use super::check::Random;
 use super::gpu::gates;
 use crate::jit::{Aligned, Bits, Operand, constant_memory};
 use crate::simulator::{
-    Call, How, Order, Simulator, flush_text, gpu_text, interpret_flush, put_words,
+    Call, How, Order, Simulator, Tiles, flush_text, gpu_text, interpret_flush, put_words,
 };
 
 const WIDTH: usize = 40;
@@ -63,7 +63,7 @@ impl Flush {
 
     /// Launch by launch: the rows of the last step, then those that each step makes besides.
     fn one_by_one(&self, simulator: &Simulator) -> Vec<Bits> {
-        let run = |kernel: &str, rows: &Bits, largest| {
+        let run = |kernel: &str, rows: &Bits, tiles| {
             let operand = Operand {
                 pool: rows.clone(),
                 index: self.index.clone(),
@@ -77,13 +77,13 @@ impl Flush {
                 results: &[(Elem::F32, WIDTH)],
             };
             let order = Order::Forward;
-            simulator.run(&call, ROWS, How { order, largest }).remove(0)
+            simulator.run(&call, ROWS, How { order, tiles }).remove(0)
         };
         let mut last = self.rows.clone();
         for step in 0..STEPS {
-            last = run(Flush::kernel(step), &last, false);
+            last = run(Flush::kernel(step), &last, Tiles::ByRows);
         }
-        vec![last, run("k", &self.rows, true)]
+        vec![last, run("k", &self.rows, Tiles::Largest)]
     }
 
     /// Memory and schedule of a flush that runs as one launch of `blocks` blocks.

@@ -12,7 +12,7 @@ use super::attention::{SCALED, attention};
 use super::batches::{Batch, CallKernel, ZEROS};
 use super::check::{Random, f64s, sigmoid, vecmat};
 use crate::jit::{Bits, Jit, Operand};
-use crate::simulator::{Call, How, Order, Simulator, gpu_text};
+use crate::simulator::{Call, How, Order, Simulator, Tiles, gpu_text};
 
 /// `sigmoid(i) * tanh(u)` of the halves of `x · w_N + b`.
 pub fn gates(k: usize, h: usize) -> String {
@@ -100,7 +100,7 @@ impl Case {
 
 const FORWARD: How = How {
     order: Order::Forward,
-    largest: false,
+    tiles: Tiles::ByRows,
 };
 
 /// The bits that the factors of products are rounded to.
@@ -172,7 +172,7 @@ fn check_gates(k: usize, h: usize, precision: Precision) {
     for rows in [1, 3, 28, 61] {
         let largest = How {
             order: Order::Backward,
-            largest: true,
+            tiles: Tiles::Largest,
         };
         for how in [FORWARD, largest] {
             let some = case.run(&simulator, rows, how);
@@ -207,7 +207,7 @@ fn is_missed(gpu: &str, (at, operation): (usize, &str), case: &Case, right: &[u3
         .any(|order| {
             let how = How {
                 order,
-                largest: false,
+                tiles: Tiles::ByRows,
             };
             catch_unwind(AssertUnwindSafe(|| case.run(&simulator, 29, how)))
                 .map_or(true, |bits| bits != right)
@@ -378,7 +378,7 @@ fn a_missing_barrier_or_wait_of_a_kernel_over_calls_is_seen() {
             let seen = [Order::Forward, Order::Backward, Order::Shuffled].map(|order| {
                 let how = How {
                     order,
-                    largest: false,
+                    tiles: Tiles::ByRows,
                 };
                 catch_unwind(AssertUnwindSafe(|| batch.run_on_gpu(&jit, &simulator, how)))
                     .map_or(true, |bits| bits != right)

@@ -34,6 +34,8 @@ pub struct Slot {
     pub product_rows: i64,
     /// Whether it is in the shared memory of a GPU's block.
     pub on_chip: bool,
+    /// Whether its numbers are kept in bf16, for a GPU's products.
+    pub bf16: bool,
 }
 
 /// Memory of a node: element `i` of a row is `Σ i[d] * strides[d]` elements from the row's start.
@@ -148,6 +150,7 @@ impl Layouts {
             rows: node.rows,
             product_rows: 0,
             on_chip: false,
+            bf16: false,
         })
     }
 
@@ -183,6 +186,7 @@ impl Layouts {
             rows: true,
             product_rows,
             on_chip: false,
+            bf16: false,
         });
         (place, dense_strides(&padded))
     }

@@ -4,7 +4,8 @@ use super::Problem;
 use crate::program::artifact::{DeviceCode, DeviceFormat};
 
 /// The codes for a device of that compute capability, the best one first: CUBINs of its own
-/// generation, the closest one first, then PTX, that of the latest generation first.
+/// generation, the closest one first, then PTX, that of the latest generation first. Of two as close, the one for this
+/// device alone uses more of it.
 pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<Vec<&DeviceCode>, Problem> {
     let fitting = codes.iter().filter_map(|code| {
         let target = Target::parse(&code.target)?;
@@ -15,7 +16,8 @@ pub fn choose(codes: &[DeviceCode], capability: (u32, u32)) -> Result<Vec<&Devic
             (true, _) | (_, Scope::Family) => is_earlier && target.capability.0 == capability.0,
             (false, Scope::Open) => is_earlier,
         };
-        fits.then_some(((is_cubin, target.capability), code))
+        let is_exact = matches!(target.scope, Scope::Exact);
+        fits.then_some(((is_cubin, target.capability, is_exact), code))
     });
     let mut fitting: Vec<_> = fitting.collect();
     fitting.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
@@ -94,6 +96,7 @@ mod tests {
         use DeviceFormat::{Cubin, Ptx};
         let codes = [
             code("sm_80", Cubin),
+            code("sm_90", Cubin),
             code("sm_90a", Cubin),
             code("sm_80", Ptx),
             code("sm_86", Cubin),
@@ -120,8 +123,8 @@ mod tests {
         assert_eq!(all, [("sm_86", Cubin), ("sm_80", Cubin), ("sm_80", Ptx)]);
         assert_eq!(
             choose(&codes, (7, 5)).unwrap_err().to_string(),
-            "it is an sm_75, and the program has code for sm_80, sm_90a, sm_80 and later, sm_86, \
-             sm_90 and later, sm_120f and later, sm_x"
+            "it is an sm_75, and the program has code for sm_80, sm_90, sm_90a, sm_80 and later, \
+             sm_86, sm_90 and later, sm_120f and later, sm_x"
         );
         assert!(
             choose(&[], (9, 0))

@@ -169,13 +169,39 @@ pub fn function(
     symbol: &str,
     shared_bytes: u32,
 ) -> Result<Function, Problem> {
-    use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SHARED;
     let missing =
         |why: String| Problem::NoCode(format!("its code has no function `{symbol}`: {why}"));
     let name = CString::new(symbol).map_err(|error| missing(error.to_string()))?;
     // SAFETY: the module is loaded.
     let handle = unsafe { result::module::get_function(module, name) };
     let handle = handle.map_err(|error| missing(say(error)))?;
+    with_shared_memory(handle, symbol, shared_bytes)
+}
+
+/// The same of one that is in code for some devices only.
+pub fn function_if_there(
+    module: sys::CUmodule,
+    symbol: &str,
+    shared_bytes: u32,
+) -> Result<Option<Function>, Problem> {
+    let Ok(name) = CString::new(symbol) else {
+        return Ok(None);
+    };
+    // SAFETY: the module is loaded.
+    match unsafe { result::module::get_function(module, name) } {
+        Ok(handle) => with_shared_memory(handle, symbol, shared_bytes).map(Some),
+        Err(DriverError(CUresult::CUDA_ERROR_NOT_FOUND)) => Ok(None),
+        Err(error) => Err(problem(error)),
+    }
+}
+
+/// A function, whose launches may give its blocks their shared memory from now on.
+fn with_shared_memory(
+    handle: sys::CUfunction,
+    symbol: &str,
+    shared_bytes: u32,
+) -> Result<Function, Problem> {
+    use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SHARED;
     let shared = dynamic_shared_bytes(shared_bytes);
     if shared > 0 {
         // SAFETY: the function is the module's.

@@ -41,6 +41,7 @@ impl Runner {
             });
         }
         let mut functions = Vec::with_capacity(gpu.launches.len());
+        let mut grouped = Vec::with_capacity(gpu.launches.len());
         for launch in &gpu.launches {
             let found: Result<Vec<usize>, Problem> = launch
                 .functions
@@ -48,6 +49,10 @@ impl Runner {
                 .map(|function| self.device.function(function))
                 .collect();
             functions.push(found.map_err(|problem| self.error(problem))?);
+            let of_groups = launch.grouped.as_ref();
+            let found = of_groups.map(|function| self.device.function_if_there(function));
+            let found = found.transpose().map_err(|problem| self.error(problem))?;
+            grouped.push(found.flatten());
         }
         Ok(Kernel {
             gpu: gpu.clone(),
@@ -56,6 +61,7 @@ impl Runner {
             results: kernel.results.clone(),
             constants,
             functions,
+            grouped,
         })
     }
 

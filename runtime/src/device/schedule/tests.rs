@@ -69,6 +69,7 @@ fn resident(blocks: u32) -> Persistent {
     let kernel = GpuKernel {
         launches: vec![GpuLaunch {
             functions: vec![function("small"), function("large")],
+            grouped: None,
             resident: Some(function("resident")),
             clustered: None,
             beside: false,

@@ -18,6 +18,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::copies::Copies;
 use super::warp::{Product, WARP};
+use super::warpgroup::{self, GROUP, Product as OfGroup};
 use crate::device::queue::Launch;
 use crate::memory::AlignedBuffer;
 
@@ -37,6 +38,8 @@ enum Wait {
     Grid,
     /// For all threads of its warp.
     Warp(Product),
+    /// For all threads of its warpgroup.
+    Warpgroup(OfGroup),
     /// An address is not a multiple of the bytes that it would copy at once.
     Misaligned(i64),
 }
@@ -93,6 +96,7 @@ struct Call {
     block: (u64, u64),
     thread: u64,
     shared: *mut c_void,
+    shared_bytes: usize,
     context: *mut Context,
 }
 
@@ -108,6 +112,8 @@ struct Block {
     alive: Vec<Thread>,
     /// What the threads' calls point to, for as long as these have not ended.
     contexts: Box<[Context]>,
+    /// What they share.
+    shared: *const [u8],
     /// The next round runs against the order of the last one.
     is_turned: bool,
     rounds: u64,
@@ -273,6 +279,7 @@ impl Threads {
             block,
             thread: 0,
             shared: shared.as_mut_ptr().cast(),
+            shared_bytes,
             context: std::ptr::null_mut(),
         })
     }
@@ -295,6 +302,7 @@ impl Threads {
             at: call.block,
             alive,
             contexts,
+            shared: std::ptr::slice_from_raw_parts(call.shared.cast(), call.shared_bytes),
             is_turned: (call.block.0 + call.block.1) % 2 == 1,
             rounds: 0,
         })
@@ -322,16 +330,14 @@ impl Threads {
         let at = block.at;
         loop {
             let mut waiting = Waiting::default();
-            let mut warps: Vec<&mut [Thread]> = block.alive.chunks_mut(WARP).collect();
-            for number in self.order.numbers(warps.len(), block.is_turned) {
-                let lanes = &mut *warps[number];
-                let order = self.order.numbers(lanes.len(), block.is_turned);
+            let mut groups: Vec<&mut [Thread]> = block.alive.chunks_mut(GROUP).collect();
+            for number in self.order.numbers(groups.len(), block.is_turned) {
+                let threads = &mut *groups[number];
+                let (order, is_turned) = (self.order, block.is_turned);
                 // SAFETY: the caller's promise.
-                let of_warp = unsafe { run_warp(lanes, &order) }
+                let of_group = unsafe { run_group(threads, (order, is_turned), block.shared) }
                     .map_err(|problem| format!("in block {at:?}, {problem}"))?;
-                waiting.block += of_warp.block;
-                waiting.cluster += of_warp.cluster;
-                waiting.grid += of_warp.grid;
+                waiting.add(of_group);
             }
             let Waiting {
                 block: some,
@@ -392,15 +398,67 @@ impl Threads {
     }
 }
 
-/// Runs the threads of a warp to the next barrier or their end, and what they multiply on the way; how
-/// many are at a barrier of either kind.
+impl Waiting {
+    fn add(&mut self, other: Waiting) {
+        self.block += other.block;
+        self.cluster += other.cluster;
+        self.grid += other.grid;
+    }
+}
+
+/// Runs the threads of a warpgroup to the next barrier or their end, warp by warp, and what they multiply on the way; how many are at
+/// a barrier of either kind.
+///
+/// # Safety
+///
+/// As [`Threads::run`]; the memory is what the block's threads share.
+unsafe fn run_group(
+    threads: &mut [Thread],
+    (order, is_turned): (Order, bool),
+    shared: *const [u8],
+) -> Result<Waiting, String> {
+    loop {
+        let mut waiting = Waiting::default();
+        let mut products = Vec::new();
+        let mut warps: Vec<&mut [Thread]> = threads.chunks_mut(WARP).collect();
+        for number in order.numbers(warps.len(), is_turned) {
+            let lanes = &mut *warps[number];
+            let order = order.numbers(lanes.len(), is_turned);
+            // SAFETY: the caller's promise.
+            let (of_warp, of_group) = unsafe { run_warp(lanes, &order)? };
+            waiting.add(of_warp);
+            let of_group = of_group.into_iter();
+            products.extend(of_group.map(|(lane, product)| (number * WARP + lane, product)));
+        }
+        if products.is_empty() {
+            return Ok(waiting);
+        }
+        if products.len() != GROUP {
+            let some = products.len();
+            return Err(format!(
+                "{some} of the {GROUP} threads of a warpgroup multiply, the rest do not"
+            ));
+        }
+        products.sort_by_key(|(thread, _)| *thread);
+        let products: Vec<OfGroup> = products.into_iter().map(|(_, product)| product).collect();
+        // SAFETY: each thread gave its own registers, and waits; no thread runs, so nobody writes what they share.
+        unsafe { warpgroup::multiply(&products, &*shared)? };
+    }
+}
+
+/// Runs the threads of a warp to the next barrier, their end, or what their warpgroup multiplies, and what they multiply themselves
+/// on the way; how many are at a barrier of either kind, and what lanes give to the warpgroup.
 ///
 /// # Safety
 ///
 /// As [`Threads::run`].
-unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<Waiting, String> {
+unsafe fn run_warp(
+    lanes: &mut [Thread],
+    order: &[usize],
+) -> Result<(Waiting, Vec<(usize, OfGroup)>), String> {
     loop {
         let mut waiting = Waiting::default();
+        let mut of_group = Vec::new();
         let mut products: Vec<(usize, Product)> = Vec::new();
         for lane in order {
             match lanes[*lane].resume(()) {
@@ -408,6 +466,7 @@ unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<Waiting, Str
                 CoroutineResult::Yield(Wait::Cluster) => waiting.cluster += 1,
                 CoroutineResult::Yield(Wait::Grid) => waiting.grid += 1,
                 CoroutineResult::Yield(Wait::Warp(product)) => products.push((*lane, product)),
+                CoroutineResult::Yield(Wait::Warpgroup(product)) => of_group.push((*lane, product)),
                 CoroutineResult::Yield(Wait::Misaligned(bytes)) => {
                     return Err(format!(
                         "a thread copies {bytes} bytes at once from or to an address that is no \
@@ -418,7 +477,7 @@ unsafe fn run_warp(lanes: &mut [Thread], order: &[usize]) -> Result<Waiting, Str
             }
         }
         if products.is_empty() {
-            return Ok(waiting);
+            return Ok((waiting, of_group));
         }
         if products.len() != WARP {
             let some = products.len();
@@ -472,6 +531,29 @@ pub unsafe extern "C" fn cohort_sim_cluster_barrier(context: *mut c_void) {
 pub unsafe extern "C" fn cohort_sim_multiply(context: *mut c_void, k: i64, registers: *mut u32) {
     // SAFETY: the context is that of the thread that runs now.
     unsafe { suspend(context, Wait::Warp(Product { k, registers })) }
+}
+
+/// See [`cohort_abi::gpu::MULTIPLY_GROUP`].
+///
+/// # Safety
+///
+/// The context is what the function that calls was given, and there are as many sums as
+/// [`cohort_abi::gpu::MULTIPLY_GROUP`] says.
+pub unsafe extern "C" fn cohort_sim_multiply_group(
+    context: *mut c_void,
+    columns: i64,
+    left: u64,
+    right: u64,
+    sums: *mut f32,
+) {
+    let product = OfGroup {
+        columns,
+        left,
+        right,
+        sums,
+    };
+    // SAFETY: the context is that of the thread that runs now.
+    unsafe { suspend(context, Wait::Warpgroup(product)) }
 }
 
 /// See [`cohort_abi::gpu::COPY`].

@@ -26,7 +26,9 @@ impl Text {
         let texts = codes.iter().filter(|code| code.format == DeviceFormat::Ptx);
         let number = |code: &&DeviceCode| {
             let digits = code.target.chars().filter(char::is_ascii_digit);
-            digits.collect::<String>().parse::<u32>().unwrap_or(0)
+            let number = digits.collect::<String>().parse::<u32>().unwrap_or(0);
+            // `sm_90a` has more than `sm_90`.
+            (number, code.target.ends_with('a'))
         };
         let code = texts.max_by_key(number);
         let module = code.map(read).transpose().map_err(Problem::NoCode)?;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use cohort_abi::gpu::GpuLaunch;
 use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::{BatchRun, Model, Outcome, Rng, paths};
 use cohort_runtime::program::artifact::{Artifact, manifest_mark};
@@ -20,12 +21,16 @@ const SHIPPED: [(&str, usize); 3] = [("listops", 2), ("ponder", 3), ("sst", 1)];
 
 /// An artifact with the code of both simulators.
 fn compile(model: &Model, precision: &str, artifact: &Path) {
+    compile_for(model, precision, "--gpu-arch=ptx,sim", artifact);
+}
+
+fn compile_for(model: &Model, precision: &str, architectures: &str, artifact: &Path) {
     let arguments = [
         model.source.as_os_str(),
         "--weights".as_ref(),
         model.weights_path.as_os_str(),
         "--emit=artifact".as_ref(),
-        "--gpu-arch=ptx,sim".as_ref(),
+        architectures.as_ref(),
         "--precision".as_ref(),
         precision.as_ref(),
         "-o".as_ref(),
@@ -60,20 +65,36 @@ fn shipped((name, count): (&'static str, usize)) -> (Model, String) {
 }
 
 /// Leaves of each launch only the function of the largest tiles, whatever the number of rows; gives how many
-/// launches had others. The host's code says which manifest it is for.
+/// launches had others.
 fn with_largest_tiles(artifact: &Path) -> usize {
+    change_launches(artifact, |launch| {
+        let others = launch.functions.len() - 1;
+        launch.functions.drain(..others);
+        launch.functions[0].from_rows = 0;
+        others > 0
+    })
+}
+
+/// Takes the functions for warpgroups, whatever the number of rows; gives how many launches have one.
+fn with_warpgroups(artifact: &Path) -> usize {
+    change_launches(artifact, |launch| {
+        let grouped = launch.grouped.iter_mut();
+        grouped.map(|function| function.from_rows = 0).count() > 0
+    })
+}
+
+/// Changes the launches of an artifact; gives how many were. The host's code says which manifest it is for.
+fn change_launches(artifact: &Path, change: impl Fn(&mut GpuLaunch) -> bool) -> usize {
     let bytes = std::fs::read(artifact).expect("an artifact");
     let mut content = Artifact::from_bytes(&bytes).expect("an artifact");
     let before = manifest_mark(&content.manifest).expect("a mark");
     let kernels = content.manifest.kernels.iter_mut();
     let launches =
         kernels.flat_map(|kernel| kernel.gpu.iter_mut().flat_map(|gpu| &mut gpu.launches));
-    let mut count = 0;
-    for launch in launches.filter(|launch| launch.functions.len() > 1) {
-        launch.functions.drain(..launch.functions.len() - 1);
-        launch.functions[0].from_rows = 0;
-        count += 1;
-    }
+    let count = launches
+        .map(change)
+        .filter(|is_changed| *is_changed)
+        .count();
     let after = manifest_mark(&content.manifest).expect("a mark");
     for object in &mut content.objects {
         let mut places = object.windows(before.len());
@@ -191,6 +212,59 @@ fn the_largest_tiles_compute_the_bits_of_the_smallest() {
             let found = run(&model, &artifact, &[device], &input).expect_code(0);
             assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
         }
+    }
+}
+
+/// Tiles of warpgroups, of rows in bf16 that a launch of their own rounds and of rows that are stored so: of one product, and of two at
+/// the same place whose terms go on in another one. Each opcode has a case of its own.
+#[test]
+fn warpgroups_compute_the_bits_of_the_smallest_tiles() {
+    let text =
+        "dim D, F param wx: f32[D, F] param ha: f32[F, F] param hb: f32[F, F] param xa: f32[D, F]
+        param xb: f32[D, F]
+        fn main(x: f32[n, D]) -> f32[n, F] {
+          let h = tanh(x @ wx);
+          (h @ ha + x @ xa) * sigmoid(h @ hb + x @ xb) + h
+        }";
+    let mut rng = Rng::new(68);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let artifact = folder.path().join("model.cohort");
+    let rows = |n: usize, rng: &mut Rng| -> Vec<Vec<f64>> {
+        let row = |rng: &mut Rng| (0..64).map(|_| rng.signed_unit()).collect();
+        (0..n).map(|_| row(rng)).collect()
+    };
+    let instances = [1, 0, 61, 140].map(|n| format!("{}\n", json!({"x": rows(n, &mut rng)})));
+    let input = instances.concat();
+    let model = Model::from_text(text, &[("D", 64), ("F", 320)], &mut rng);
+    compile_for(&model, "bf16", "--gpu-arch=ptx,compute_90a,sim", &artifact);
+    let tested = include_str!("../../../../ptx/tests/opcodes.txt");
+    let tested: BTreeSet<&str> = tested.lines().collect();
+    let mut untested = opcodes(&artifact);
+    assert!(
+        untested
+            .iter()
+            .any(|opcode| opcode.starts_with("wgmma.mma_async"))
+    );
+    untested.retain(|opcode| !tested.contains(&**opcode));
+    assert!(untested.is_empty(), "{untested:?}");
+    let ways: [&[&str]; 5] = [
+        &["gpu-sim"],
+        &["gpu-sim", "--batch", "1"],
+        &["ptx-sim"],
+        &["ptx-sim", "--tensor-cores", "ampere"],
+        &["ptx-sim", "--tensor-cores", "hopper"],
+    ];
+    let all = |artifact: &Path| ways.map(|way| run(&model, artifact, way, &input).expect_code(0));
+    let expected = all(&artifact);
+    compare_records(
+        &model.oracle_lines(&input),
+        &expected[0].lines(),
+        Closeness::WholeOutput(2e-2),
+    )
+    .unwrap_or_else(|message| panic!("{message}\nfrom {}", expected[0].describe()));
+    assert_eq!(with_warpgroups(&artifact), 2);
+    for (expected, found) in expected.iter().zip(all(&artifact)) {
+        assert_eq!(expected.lines(), found.lines(), "{}", found.describe());
     }
 }
 

@@ -1,17 +1,18 @@
 //! Copies of the next k of both sides to shared memory, while the last ones are multiplied.
 //!
 //! They are asynchronous (`cp.async`): the data goes past the registers, and a thread waits for its
-//! own copies when it needs them, then at a barrier for those of others. Four neighbouring floats are
-//! one copy of 16 bytes where rows and widths allow it, and each float one of 4 bytes elsewhere; of
+//! own copies when it needs them, then at a barrier for those of others. Four neighbouring floats, or eight bf16 of a row that
+//! is kept so, are one copy of 16 bytes where rows and widths allow it, and each float one of 4 bytes elsewhere; of
 //! weights that were rounded and put two in a word, words are copied. What lies behind the last k is
 //! filled with zeros by the copy itself.
 
 use cohort_dialects::builder::Val;
+use cohort_passes::kernel::description::ConstantDescription;
 
 use super::super::launches::{Chain, Segment};
-use super::super::ops::{Copied, WIDE, below, copy_async, divide, when};
+use super::super::ops::{Copied, below, copy_async, divide, when};
 use super::super::site::memory;
-use super::{TileRow, Writer};
+use super::{TileRow, Unit, Writer, warpgroup};
 use crate::emit::Emitter;
 
 /// What a thread copies of one step: elements of the left side, then of each gate's columns.
@@ -23,7 +24,7 @@ pub struct Copies<'a, 'w, 'f, 'c> {
     right: Vec<Part<'c>>,
 }
 
-/// One element, or four neighbouring ones, that a thread copies.
+/// One element, or neighbouring ones of 16 bytes, that a thread copies.
 struct Part<'c> {
     /// The address of its first one, of k = 0.
     base: Val<'c>,
@@ -31,12 +32,41 @@ struct Part<'c> {
     k: Val<'c>,
     /// Bytes between neighbouring k.
     stride: i64,
-    /// Four neighbouring ones: of k on the left, of columns on the right.
-    wide: bool,
+    /// How many neighbours are one copy: of k on the left, of columns on the right.
+    width: i64,
+    /// Bytes of the copy.
+    bytes: i64,
     /// Bytes from the start of a buffer of its side.
     to: Val<'c>,
     /// Whether the thread has it.
     valid: Option<Val<'c>>,
+}
+
+/// The pieces of 16 bytes of rows of a buffer that a thread copies.
+struct Pieces<'c> {
+    /// The first row, the piece of each, and how far rows are apart.
+    row: Val<'c>,
+    piece: Val<'c>,
+    rows: i64,
+    /// Whether the thread has each.
+    valid: Vec<Option<Val<'c>>>,
+}
+
+impl<'c> Pieces<'c> {
+    /// The piece of a row that is so many rows, a multiple of eight, behind the first one.
+    fn part(&self, e: &Emitter<'c>, base: Val<'c>, after: i64, valid: Option<Val<'c>>) -> Part<'c> {
+        let width = warpgroup::PIECE_BYTES / 2;
+        let first = warpgroup::place(e, self.row, self.piece);
+        Part {
+            base,
+            k: e.times(self.piece, width),
+            stride: 2,
+            width,
+            bytes: warpgroup::PIECE_BYTES,
+            to: e.add(first, e.int(after * warpgroup::ROW_BYTES)),
+            valid,
+        }
+    }
 }
 
 impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
@@ -53,9 +83,17 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
             left: vec![],
             right: vec![],
         };
-        copies.left = copies.left_parts(e, segment);
+        copies.left = match writer.size.unit {
+            Unit::Warpgroups => copies.rows_parts(e, segment),
+            _ => copies.left_parts(e, segment),
+        };
         for (number, gate) in chain.gates.iter().enumerate() {
-            let parts = copies.right_parts(e, segment, number, *gate);
+            let parts = match &segment.by_columns {
+                Some(weight) if writer.size.unit == Unit::Warpgroups => {
+                    copies.columns_parts(e, segment, weight, (number as i64, *gate))
+                }
+                _ => copies.right_parts(e, segment, number, *gate),
+            };
             copies.right.extend(parts);
         }
         copies
@@ -66,13 +104,16 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         let (left, right) = self.writer.buffers(e, buffer, self.gates);
         let size = self.writer.size;
         for part in &self.left {
-            let along_k = if part.wide { 4 } else { 1 };
-            self.copy(e, part, (self.k, size.depth, along_k), step, left);
+            self.copy(e, part, (self.k, size.depth, part.width), step, left);
         }
         let per_word = size.per_word();
         let words = (self.k + per_word - 1) / per_word;
         for part in &self.right {
-            self.copy(e, part, (words, size.depth / per_word, 1), step, right);
+            let of_side = match size.unit {
+                Unit::Warpgroups => (self.k, size.depth, part.width),
+                _ => (words, size.depth / per_word, 1),
+            };
+            self.copy(e, part, of_side, step, right);
         }
     }
 
@@ -85,7 +126,6 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         step: Val<'c>,
         to: Val<'c>,
     ) {
-        let bytes = if part.wide { 16 } else { 4 };
         let mut k = e.add(e.times(step, depth), part.k);
         let mut copied = Copied::All;
         if all % depth != 0 {
@@ -95,7 +135,7 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         guarded(e, part.valid, |e| {
             let from = e.offset(part.base, e.times(k, part.stride));
             let to = memory(e, true).offset(to, part.to);
-            copy_async(e, to, from, bytes, copied);
+            copy_async(e, to, from, part.bytes, copied);
         });
     }
 
@@ -118,25 +158,90 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
     fn left_parts(&self, e: &Emitter<'c>, segment: &Segment) -> Vec<Part<'c>> {
         let size = self.writer.size;
         let width = segment.copies[0];
-        let wide = width == WIDE;
+        let elem = size.left_elem();
         let parts = self.deal(e, size.block_rows() * size.depth / width);
         parts
             .into_iter()
             .map(|(part, valid)| {
                 let (row, k) = divide(e, part, size.depth / width);
                 let k = e.times(k, width);
-                let to = e.add(e.times(row, size.left_stride() * 4), e.times(k, 4));
+                let to = e.add(e.times(row, size.left_stride()), e.times(k, elem));
                 let row = self.writer.row(e, e.add(self.writer.first_row, row));
                 Part {
                     base: self.writer.left_row(e, segment, &row),
                     k,
-                    stride: 4,
-                    wide,
+                    stride: elem,
+                    width,
+                    bytes: width * elem,
                     to,
                     valid,
                 }
             })
             .collect()
+    }
+
+    /// Pieces of columns of a gate, for products of warpgroups.
+    fn columns_parts(
+        &self,
+        e: &Emitter<'c>,
+        segment: &Segment,
+        weight: &ConstantDescription,
+        (gate, offset): (i64, i64),
+    ) -> Vec<Part<'c>> {
+        let writer = self.writer;
+        let columns = writer.size.block_columns();
+        let all = writer.tile.columns();
+        let column_bytes = segment.k * 2;
+        let base = writer.frame.constant(weight);
+        let base = e.offset_by(base, offset * column_bytes);
+        let dealt = self.pieces(e, columns);
+        let of_column = |column| e.offset(base, e.times(column, column_bytes));
+        let first = of_column(e.add(writer.first_column, dealt.row));
+        let parts = (0..).zip(&dealt.valid).map(|(number, valid)| {
+            let after = number * dealt.rows;
+            let base = match all % columns {
+                0 => e.offset_by(first, after * column_bytes),
+                _ => {
+                    let column = e.add(writer.first_column, e.add(dealt.row, e.int(after)));
+                    of_column(e.min(column, e.int(all - 1)))
+                }
+            };
+            dealt.part(e, base, gate * columns + after, *valid)
+        });
+        parts.collect()
+    }
+
+    /// Deals pieces of so many rows of a buffer to the threads, for products of warpgroups: each thread has the same piece of
+    /// rows that are equally far apart, so that the rest of their places is the same.
+    fn pieces(&self, e: &Emitter<'c>, rows: i64) -> Pieces<'c> {
+        let size = self.writer.size;
+        let of_row = size.depth * 2 / warpgroup::PIECE_BYTES;
+        let step = size.threads() / of_row;
+        let (row, piece) = divide(e, self.writer.thread, of_row);
+        let valid = (0..rows).step_by(step as usize).map(|first| {
+            let is_whole = first + step <= rows;
+            (!is_whole).then(|| below(e, row, e.int(rows - first)))
+        });
+        Pieces {
+            row,
+            piece,
+            rows: step,
+            valid: valid.collect(),
+        }
+    }
+
+    /// Pieces of rows of the left side, for products of warpgroups.
+    fn rows_parts(&self, e: &Emitter<'c>, segment: &Segment) -> Vec<Part<'c>> {
+        let writer = self.writer;
+        let dealt = self.pieces(e, writer.size.block_rows());
+        let first = e.add(writer.first_row, dealt.row);
+        let parts = (0..).zip(&dealt.valid).map(|(number, valid)| {
+            let after = number * dealt.rows;
+            let row = writer.row(e, e.add(first, e.int(after)));
+            let base = writer.left_row(e, segment, &row);
+            dealt.part(e, base, after, *valid)
+        });
+        parts.collect()
     }
 
     fn right_parts(
@@ -152,7 +257,6 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         let columns = writer.tile.columns();
         let (base, first, [k_stride, column_stride]) = self.writer.weight(e, segment);
         let width = segment.copies[number + 1];
-        let wide = width == WIDE;
         let base = e.offset_by(base, (first + offset * column_stride) * 4);
         let parts = self.deal(
             e,
@@ -171,7 +275,8 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
                     base: e.offset(base, e.times(column, column_stride * 4)),
                     k,
                     stride: k_stride * 4,
-                    wide,
+                    width,
+                    bytes: width * 4,
                     to: e.times(to, 4),
                     valid,
                 }
@@ -191,10 +296,11 @@ impl<'c> Writer<'_, '_, 'c> {
         let frame = self.frame;
         let base = frame.address(e, segment.left, Some(row.row)).at;
         let address = &segment.left_address;
-        let mut base = e.offset_by(base, address.constant * 4);
+        let elem = self.size.left_elem();
+        let mut base = e.offset_by(base, address.constant * elem);
         for (dim, stride) in &address.terms {
             if let Some(at) = row.outer[*dim].value {
-                base = e.offset(base, e.times(at, stride * 4));
+                base = e.offset(base, e.times(at, stride * elem));
             }
         }
         base

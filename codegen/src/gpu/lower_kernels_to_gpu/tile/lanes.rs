@@ -24,7 +24,7 @@ pub fn multiply<'c>(
     sums: &[Val<'c>],
 ) -> Sums<'c> {
     let size = writer.size;
-    let left_stride = size.left_stride() * 4;
+    let left_stride = size.left_stride();
     let right_stride = size.right_stride(gates) * 4;
     let (left, right) = writer.buffers(e, buffer, gates);
     let shared = memory(e, true);

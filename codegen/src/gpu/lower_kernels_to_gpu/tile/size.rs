@@ -9,10 +9,10 @@ use super::super::ops::{THREADS, WARP, WIDE};
 pub const WARPS: i64 = THREADS / WARP;
 pub const STAGES: i64 = 2;
 
-/// Floats behind each row of the left side, and behind each k of the right side, where tensor cores
-/// multiply: the lanes of a warp then read from 32 different banks. With two k in a word they read from
-/// four neighbouring rows of the right side instead of from every other. Elsewhere lanes read the same element of the
-/// left side, and neighbours of the right side.
+/// Elements behind each row of the left side, and words behind each k of the right side, where tensor cores
+/// multiply: the lanes of a warp then read from 32 different banks, pairs of floats or words of two bf16 of eight rows. With
+/// two k in a word they read from four neighbouring rows of the right side instead of from every other. Elsewhere lanes read the
+/// same element of the left side, and neighbours of the right side.
 const LEFT_PADDING: i64 = 8;
 const RIGHT_PADDING: i64 = 4;
 const PAIRED_PADDING: i64 = 8;
@@ -25,12 +25,16 @@ const SUMS_PADDING: i64 = 8;
 pub enum Unit {
     /// Each lane its own sums, in `f32`.
     Lanes,
-    /// The warp as a whole; so many warps lie side by side. The right side may be rounded already.
+    /// The warp as a whole; so many warps lie side by side. The right side may be rounded already, and the left side kept
+    /// in bf16.
     Tensor {
         precision: Precision,
         across: i64,
         is_rounded: bool,
+        keeps_rows: bool,
     },
+    /// A warpgroup as a whole, whose warps lie one below the other; both sides are in bf16 in memory.
+    Warpgroups,
 }
 
 /// What of a tile's products decides how much shared memory a block needs.
@@ -57,7 +61,41 @@ pub struct Size {
     pub stages: i64,
 }
 
+/// Terms of a buffer where warpgroups multiply: 128 bytes of each row and of each column.
+pub const GROUP_TERMS: i64 = 64;
+
+/// Rows and warps of a warpgroup.
+pub const GROUP_ROWS: i64 = 64;
+pub const GROUP_WARPS: i64 = 4;
+
 impl Size {
+    /// The size of so many warpgroups, with so many columns of each sum.
+    pub fn of_warpgroups([groups, columns, stages]: [i64; 3]) -> Size {
+        Size {
+            unit: Unit::Warpgroups,
+            rows: 2,
+            columns: columns / 4,
+            depth: GROUP_TERMS,
+            warps: GROUP_WARPS * groups,
+            stages,
+        }
+    }
+
+    /// As the loop level has it: rows and columns of a thread, how many k are in shared memory at once, warps side by
+    /// side, warps of a block and buffers. The first four are a size that has as many warps and buffers as most do.
+    pub fn numbers(self) -> [i64; 6] {
+        let across = self.across();
+        let Size {
+            rows,
+            columns,
+            depth,
+            warps,
+            stages,
+            ..
+        } = self;
+        [rows, columns, depth, across, warps, stages]
+    }
+
     /// Threads of a block.
     pub fn threads(self) -> i64 {
         self.warps * WARP
@@ -70,31 +108,33 @@ impl Size {
 
     /// Warps one below the other.
     pub fn down(self) -> i64 {
+        self.warps / self.across()
+    }
+
+    /// Warps side by side.
+    pub fn across(self) -> i64 {
         match self.unit {
-            Unit::Lanes => self.warps,
-            Unit::Tensor { across, .. } => self.warps / across,
+            Unit::Lanes | Unit::Warpgroups => 1,
+            Unit::Tensor { across, .. } => across,
         }
     }
 
     pub fn block_columns(self) -> i64 {
-        match self.unit {
-            Unit::Lanes => self.warp_columns(),
-            Unit::Tensor { across, .. } => across * self.warp_columns(),
-        }
+        self.across() * self.warp_columns()
     }
 
     /// The same of a warp.
     pub fn warp_rows(self) -> i64 {
         match self.unit {
             Unit::Lanes => self.rows,
-            Unit::Tensor { .. } => 8 * self.rows,
+            Unit::Tensor { .. } | Unit::Warpgroups => 8 * self.rows,
         }
     }
 
     pub fn warp_columns(self) -> i64 {
         match self.unit {
             Unit::Lanes => WARP * self.columns,
-            Unit::Tensor { .. } => 4 * self.columns,
+            Unit::Tensor { .. } | Unit::Warpgroups => 4 * self.columns,
         }
     }
 
@@ -141,17 +181,34 @@ impl Size {
     pub fn sums_stride(self) -> i64 {
         let columns = self.block_columns();
         match self.unit {
-            Unit::Tensor { .. } if columns % 32 == 0 => columns + SUMS_PADDING,
+            Unit::Tensor { .. } | Unit::Warpgroups if columns % 32 == 0 => columns + SUMS_PADDING,
             _ => columns,
         }
     }
 
-    /// Floats from a row of the left side to the next.
-    pub fn left_stride(self) -> i64 {
+    /// Whether rows of the left side are kept in bf16.
+    pub fn keeps_rows(self) -> bool {
+        self.left_elem() == 2
+    }
+
+    /// Bytes of an element of the left side.
+    pub fn left_elem(self) -> i64 {
         match self.unit {
-            Unit::Lanes => self.depth,
-            Unit::Tensor { .. } => self.depth + LEFT_PADDING,
+            Unit::Tensor {
+                keeps_rows: true, ..
+            }
+            | Unit::Warpgroups => 2,
+            _ => 4,
         }
+    }
+
+    /// Bytes from a row of the left side to the next.
+    pub fn left_stride(self) -> i64 {
+        let padding = match self.unit {
+            Unit::Lanes | Unit::Warpgroups => 0,
+            Unit::Tensor { .. } => LEFT_PADDING,
+        };
+        (self.depth + padding) * self.left_elem()
     }
 
     /// Whether the right side is of rounded weights.
@@ -168,6 +225,7 @@ impl Size {
     /// How many k of a column share a word of the right side.
     pub fn per_word(self) -> i64 {
         match self.unit {
+            Unit::Warpgroups => 2,
             Unit::Tensor { precision, .. } if self.is_rounded() => precision.per_word() as i64,
             _ => 1,
         }
@@ -177,14 +235,14 @@ impl Size {
     pub fn right_stride(self, gates: i64) -> i64 {
         let columns = gates * self.block_columns();
         match self.unit {
-            Unit::Lanes => columns,
+            Unit::Lanes | Unit::Warpgroups => columns,
             Unit::Tensor { .. } if self.per_word() == 1 => columns + RIGHT_PADDING,
             Unit::Tensor { .. } => columns + PAIRED_PADDING,
         }
     }
 
     pub fn left_bytes(self) -> i64 {
-        self.block_rows() * self.left_stride() * 4
+        self.block_rows() * self.left_stride()
     }
 
     pub fn right_bytes(self, gates: i64) -> i64 {

@@ -114,7 +114,7 @@ impl<'c> Writer<'_, '_, 'c> {
         let size = self.size;
         let neighbours = match size.unit {
             Unit::Lanes => size.columns,
-            Unit::Tensor { .. } => 2,
+            Unit::Tensor { .. } | Unit::Warpgroups => 2,
         };
         let shared = memory(e, true);
         let mut row = e.sub(self.own_row, self.first_row);

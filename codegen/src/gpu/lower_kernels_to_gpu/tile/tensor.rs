@@ -7,7 +7,8 @@
 //! sides agree, so it takes pairs of neighbours, which are read from shared memory at once.
 //!
 //! Factors are rounded to the nearest: what an operation would do with more digits than its format has is
-//! not defined. Those of the left side are rounded as they are read (`cvt.rna.tf32`, `cvt.rn.bf16x2`).
+//! not defined. Those of the left side are rounded as they are read (`cvt.rna.tf32`, `cvt.rn.bf16x2`), unless rows are kept
+//! in bf16: then a word has two neighbouring k.
 //! Weights that are parameters were rounded when they were loaded, each once instead of for every tile of
 //! rows, and in bf16 two neighbouring k of a column share a word: half the bytes to copy and to keep, and
 //! one load where there were two and a conversion. A weight that a launch computes is rounded as it is
@@ -29,34 +30,39 @@ use crate::emit::Emitter;
 pub fn multiply<'c>(
     writer: &Writer<'_, '_, 'c>,
     e: &Emitter<'c>,
-    (precision, across, is_rounded): (Precision, i64, bool),
+    (precision, across): (Precision, i64),
     gates: i64,
     buffer: Val<'c>,
     sums: &[Val<'c>],
 ) -> Sums<'c> {
     let size = writer.size;
-    let (left_stride, right_stride) = (size.left_stride() * 4, size.right_stride(gates) * 4);
+    let (left_stride, right_stride) = (size.left_stride(), size.right_stride(gates) * 4);
     let (left, right) = writer.buffers(e, buffer, gates);
     let (down, across) = divide(e, writer.warp, across);
     let (group, pair) = divide(e, writer.lane, 4);
     let shared = memory(e, true);
     let row = e.add(e.times(down, size.warp_rows()), group);
     let left = shared.offset(left, e.times(row, left_stride));
-    let left = shared.offset(left, e.times(pair, 8));
+    let left = shared.offset(left, e.times(pair, 2 * size.left_elem()));
     let column = e.add(e.times(across, size.warp_columns()), group);
     let right = shared.offset(right, e.times(column, 4));
     let right = shared.offset(right, e.times(pair, 2 / size.per_word() * right_stride));
     let step = if precision == Precision::Bf16 { 16 } else { 8 };
     e.for_loop(e.int(0), e.int(size.depth), step, sums, |e, k, sums| {
         let e = &memory(e, true);
-        let left = e.offset(left, e.times(k, 4));
+        let left = e.offset(left, e.times(k, size.left_elem()));
         let right = e.offset(right, e.times(k, right_stride / size.per_word()));
         let of_rows: Vec<_> = (0..size.rows)
             .map(|row| {
                 let at = e.offset_by(left, row * 8 * left_stride);
-                factors(e, precision, |e, k| {
-                    load_neighbours(e, e.offset_by(at, k * 4), Elem::F32, 2)
-                })
+                match size.left_elem() {
+                    2 => {
+                        [0, 8].map(|k| load_neighbours(e, e.offset_by(at, k * 2), Elem::I32, 1)[0])
+                    }
+                    _ => factors(e, precision, |e, k| {
+                        load_neighbours(e, e.offset_by(at, k * 4), Elem::F32, 2)
+                    }),
+                }
             })
             .collect();
         let mut sums = sums.to_vec();
@@ -67,7 +73,7 @@ pub fn multiply<'c>(
                     let at = e.offset_by(right, at + number * right_stride);
                     load_neighbours(e, at, elem, 1)[0]
                 };
-                let b = match (is_rounded, precision) {
+                let b = match (size.is_rounded(), precision) {
                     (false, _) => factors(e, precision, |e, k| {
                         vec![word(e, Elem::F32, k), word(e, Elem::F32, k + 1)]
                     }),

@@ -75,11 +75,7 @@ pub fn sizes(tile: &Tile<'_>, precision: Precision, is_rounded: bool) -> Sizes {
         Precision::F32 => None,
         _ => largest(tile, small, large),
     };
-    // So many rows that each processor has a tile.
-    let from = |size: Size| {
-        let blocks = PROCESSORS / size.column_blocks(gates_of(tile));
-        (blocks * size.block_rows() / tile.matrix_rows()).max(1)
-    };
+    let from = |size: Size| rows_from(size, gates_of(tile), tile.matrix_rows());
     Sizes {
         small,
         large: (large, from(large)),
@@ -123,6 +119,7 @@ fn of_tensor_cores(
         precision,
         across,
         is_rounded,
+        keeps_rows: false,
     };
     let large = Size {
         unit: unit(2),
@@ -167,25 +164,48 @@ fn largest(tile: &Tile<'_>, small: Size, large: Size) -> Option<Size> {
     };
     let gates = gates_of(tile);
     let columns = LARGEST_COLUMNS / gates.all / 2 * 2;
-    let candidates = BUFFERS.into_iter().map(|(depth, stages)| Size {
+    let size = Size {
         unit: Unit::Tensor {
             precision,
             across: 4,
             is_rounded,
+            keeps_rows: false,
         },
         rows: 8,
         columns,
-        depth,
         warps: 8,
-        stages,
-    });
-    let pads_alike = |size: &Size| {
-        let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
-        segments.all(|s| round_up(s.k, size.depth) == round_up(s.k, small.depth))
+        ..large
     };
-    let mut candidates =
-        candidates.filter(|size| pads_alike(size) && size.shared_bytes(gates) <= MOST_SHARED);
-    let size = candidates.next()?;
+    let segments = tile.chains.iter().flat_map(|chain| &chain.segments);
+    let size = buffers(size, gates, segments.map(|segment| segment.k), small.depth)?;
     let is_worth_it = is_wide(tile) && columns > 0 && size.block_columns() <= gates.columns;
     is_worth_it.then_some(size)
+}
+
+/// The largest size with the best depth and number of buffers that have room, and that fill all sums' terms as a size of another
+/// depth does.
+pub fn buffers(
+    size: Size,
+    gates: Gates,
+    terms: impl Iterator<Item = i64>,
+    other: i64,
+) -> Option<Size> {
+    let terms: Vec<i64> = terms.collect();
+    let pads_alike = |size: &Size| {
+        let mut terms = terms.iter();
+        terms.all(|k| round_up(*k, size.depth) == round_up(*k, other))
+    };
+    let candidates = BUFFERS.into_iter();
+    let mut candidates = candidates.map(|(depth, stages)| Size {
+        depth,
+        stages,
+        ..size
+    });
+    candidates.find(|size| pads_alike(size) && size.shared_bytes(gates) <= MOST_SHARED)
+}
+
+/// So many rows of a kernel that each multiprocessor has a tile of this size.
+pub fn rows_from(size: Size, gates: Gates, matrix_rows: i64) -> i64 {
+    let blocks = PROCESSORS / size.column_blocks(gates);
+    (blocks * size.block_rows() / matrix_rows).max(1)
 }

@@ -17,7 +17,6 @@ use super::chip::Chip;
 use super::plan::{LaunchPlan, Segment, Tile};
 use super::sizes::sizes;
 use crate::emit::Emitter;
-use crate::gpu::lower_kernels_to_gpu::tile::{Size, Unit};
 use crate::gpu::precision;
 use crate::plan_rows::declare::Declared;
 use crate::plan_rows::stages;
@@ -69,13 +68,15 @@ pub fn tiles<'c>(
     let (large, from) = sizes.large;
     let mut attributes = vec![
         (keys::OVER, numbers(&tile.domain)),
-        (keys::SMALL, numbers(&size(sizes.small))),
-        (keys::LARGE, numbers(&size(large))),
+        (keys::SMALL, numbers(&sizes.small.numbers()[..4])),
+        (keys::LARGE, numbers(&large.numbers()[..4])),
         (keys::FROM, number(from)),
     ];
     if let Some((largest, above)) = sizes.largest {
-        let all = [&size(largest)[..], &[largest.warps, largest.stages]].concat();
-        attributes.extend([(keys::LARGEST, numbers(&all)), (keys::ABOVE, number(above))]);
+        attributes.extend([
+            (keys::LARGEST, numbers(&largest.numbers())),
+            (keys::ABOVE, number(above)),
+        ]);
     }
     if precision != Precision::F32 {
         attributes.push((keys::ROUNDED, precision::attribute(context, precision)));
@@ -84,15 +85,6 @@ pub fn tiles<'c>(
         attributes.push((keys::WEIGHTS, Attribute::unit(context)));
     }
     e.b.op(Op::RaggedTiles, &[], &[], &attributes, vec![region]);
-}
-
-/// Rows and columns of a thread, how many k are in shared memory at once, and warps side by side.
-fn size(size: Size) -> [i64; 4] {
-    let across = match size.unit {
-        Unit::Lanes => 1,
-        Unit::Tensor { across, .. } => across,
-    };
-    [size.rows, size.columns, size.depth, across]
 }
 
 impl<'c> Writer<'_, '_, 'c> {
