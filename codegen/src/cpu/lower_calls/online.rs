@@ -342,7 +342,7 @@ impl<'c> Writer<'_, 'c> {
         let layout = &self.layout;
         let rows = e.min(e.sub(block.rows, row), e.int(TILE_ROWS));
         let scores = self.at(e, layout.scores);
-        let panels = e.and(e.add(count, e.int(PANEL - 1)), -PANEL);
+        let vectors = e.and(e.add(count, e.int(LANES - 1)), -LANES);
         let all = e.int(1 << 40);
         let tile = self.at(e, TILE);
         let arguments = [
@@ -356,7 +356,7 @@ impl<'c> Writer<'_, 'c> {
             self.at(e, ZEROS),
             e.int(0),
             rows,
-            panels,
+            vectors,
             all,
             tile,
         ];

@@ -139,15 +139,17 @@ fn block(module: &Emitter<'_>, name: &str, tiles: &Tiles, split: bool) {
                 if !split {
                     return at_edge(e, tiles, operands, (tile, zeros), valid);
                 }
-                let misses = e.add(
-                    e.sub(e.int(TILE_ROWS), valid_rows),
-                    e.sub(e.int(PANEL), valid_columns),
-                );
                 e.if_else(
-                    e.at_least(e.int(0), misses),
+                    is_whole(e, valid, PANEL),
                     |e| tiles.call(e, (TILE_ROWS as usize, 2), operands),
                     |e| {
-                        at_edge(e, tiles, operands, (tile, zeros), valid);
+                        e.if_else(
+                            is_whole(e, valid, LANES),
+                            |e| tiles.call(e, (TILE_ROWS as usize, 1), operands),
+                            |e| {
+                                at_edge(e, tiles, operands, (tile, zeros), valid);
+                            },
+                        );
                     },
                 );
                 vec![]
@@ -155,6 +157,13 @@ fn block(module: &Emitter<'_>, name: &str, tiles: &Tiles, split: bool) {
             vec![]
         });
     });
+}
+
+/// Whether all rows of a tile are valid, and just so many columns.
+fn is_whole<'c>(e: &Emitter<'c>, [rows, of_tile]: [Val<'c>; 2], columns: i64) -> Val<'c> {
+    let others = e.b.xori(of_tile, e.int(columns));
+    let missing = e.b.ori(e.sub(e.int(TILE_ROWS), rows), others);
+    e.at_least(e.int(0), missing)
 }
 
 /// Asks for the part of the result that the tile behind this one goes on from and writes: that below, or the first of
