@@ -86,7 +86,7 @@ def compile_model(options, folder, name):
     source = (ROOT / "examples" / name / f"{name}.coh").read_text(encoding="utf-8")
     program = folder / f"{name}.coh"
     program.write_text(source.replace("let heads = 4", f"let heads = {HEADS}"), encoding="utf-8")
-    codes = "sm_80,sm_90,ptx" if has_assembler() else "ptx"
+    codes = "sm_80,sm_90a,ptx" if has_assembler() else "ptx"
     command = [options.batch_opt, program, "--weights", folder / "weights.safetensors"]
     command += ["--emit", "artifact", "--gpu-arch", f"{codes},sim" if options.tiny else codes]
     command += ["--target-cpu", "x86-64-v3", "-o", folder / "model.cohort"]

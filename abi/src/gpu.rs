@@ -22,7 +22,7 @@
 //! | `rows` | 1 | rows of the bucket, `i64`, at least 1 |
 //! | `base`, `index`, `offsets` | for each of the kernel's operands | the fields of [`OperandRef`](crate::OperandRef), as addresses on the device |
 //! | `result` | for each of the kernel's results | the address of the row of the bucket's row 0; rows are dense |
-//! | `constant` | for each of [`GpuKernel::constants`] | its address |
+//! | `constant` | for each of [`GpuKernel::constants`] | its address; 0 of one by columns where no function of the kernel is for warpgroups |
 //! | `scratch` | 1 | [`GpuKernel::scratch`] bytes, uninitialised, private to this call of the kernel |
 //!
 //! A scalar operand's values are in `index`, as for the CPU; what an operand does not use is 0. The

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a folder with all that a machine without the compiler needs to test a device: the small
-# batch-run, and for every example that runs its artifacts, weights, inputs, and what the f64
-# interpreter and the simulator make of them. `run.sh` in the folder is the test.
+# batch-run, and for every example that runs, and for a program with the largest tiles (wide.py), its artifacts, weights,
+# inputs, and what the f64 interpreter and the simulator make of them. `run.sh` in the folder is the test.
 #
 #     test/device/make-kit.sh FOLDER
 set -euo pipefail
@@ -18,7 +18,7 @@ cp test/device/run.sh "$kit/run.sh"
 # Machine code where there is an assembler for it, PTX for every other GPU, and the simulator.
 codes=ptx,sim
 if [[ -n ${COHORT_PTXAS:-} || -x .tools/bin/ptxas ]] || command -v ptxas > /dev/null; then
-    codes=sm_80,sm_90,$codes
+    codes=sm_80,sm_90a,$codes
 fi
 # compile ARTIFACT OPTION…: the other machine may have another processor.
 compile() {
@@ -26,8 +26,12 @@ compile() {
         --target-cpu x86-64-v3 -o "$to/$1" "${@:2}" 2> "$to/why"
 }
 
+wide=$(mktemp -d)
+trap 'rm -rf "$wide"' EXIT
+mkdir "$wide/wide"
+python3 test/device/wide.py "$wide/wide"
 left_out=()
-for source in examples/*/*.coh; do
+for source in examples/*/*.coh "$wide/wide/wide.coh"; do
     folder=$(dirname "$source")
     name=$(basename "$folder")
     weights=$folder/weights.safetensors

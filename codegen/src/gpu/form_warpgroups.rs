@@ -18,12 +18,13 @@
 //!
 //! Weights are rounded when they are loaded, once more: column after column, as the instruction reads them.
 //!
-//! Requires: what `keep-rows-bf16` leaves. Leaves: the same; a tile that lacks something of the above, has terms that are no multiple
-//! of 64, or fewer columns than a block, as it is.
+//! Requires: what `keep-rows-bf16` leaves. Leaves: the same; as it is a tile that lacks something of the above, has terms that are no
+//! multiple of 64, or fewer columns than a block, with a remark that says why where it has a `largest` size.
 
+use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Op, operations_of};
 use cohort_dialects::keys;
-use cohort_passes::pass::{Outcome, PassInfo};
+use cohort_passes::pass::{Outcome, PassInfo, remark};
 use cohort_passes::support::ir::{blocks_of, set_attribute, top_level};
 use melior::{
     Context,
@@ -70,8 +71,15 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let read = Kernel::read(kernel)?;
         for (_, launch) in launches::read(&read)? {
             let Launch::Tile(tile) = launch else { continue };
-            let Some((numbers, from)) = size(&tile) else {
-                continue;
+            let (numbers, from) = match size(&tile) {
+                Ok(size) => size,
+                Err(reason) => {
+                    if tile.precision == Precision::Bf16 && tile.largest.is_some() {
+                        let text = format!("no warpgroups multiply this: {reason}");
+                        remark(tile.op, &text);
+                    }
+                    continue;
+                }
             };
             let numbers = DenseI64ArrayAttribute::new(context, &numbers).into();
             set_attribute(tile.op, keys::WARPGROUPS, numbers);
@@ -86,21 +94,30 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     Ok(())
 }
 
-/// The size of a tile, and the rows of the kernel from which on it is used.
-fn size(tile: &Tile<'_>) -> Option<([i64; 3], i64)> {
+/// The size of a tile, and the rows of the kernel from which on it is used; or why it has none.
+fn size(tile: &Tile<'_>) -> Result<([i64; 3], i64), &'static str> {
     let gates = tile.gates();
     let columns = COLUMNS / gates.all / 8 * 8;
-    let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
-    let is_whole =
-        segments.all(|segment| segment.k % GROUP_TERMS == 0 && segment.rounded.is_some());
-    let fits = tile.small.keeps_rows() && is_whole && columns > 0 && columns <= tile.columns();
+    let segments = || tile.chains.iter().flat_map(|chain| &chain.segments);
+    if !tile.small.keeps_rows() {
+        return Err("its rows are not kept in bf16");
+    }
+    if segments().any(|segment| segment.rounded.is_none()) {
+        return Err("its weights are computed");
+    }
+    if segments().any(|segment| segment.k % GROUP_TERMS != 0) {
+        return Err("its terms are no multiple of 64");
+    }
+    if columns > tile.columns() {
+        return Err("it has fewer columns than a block");
+    }
     let numbers = |stages| [GROUPS, columns, stages];
     let has_room = |stages: &i64| {
         Size::of_warpgroups(numbers(*stages)).shared_bytes(gates) <= MOST_CLUSTER_SHARED
     };
-    let stages = STAGES.into_iter().find(has_room).filter(|_| fits)?;
-    let numbers = numbers(stages);
+    let stages = STAGES.into_iter().find(has_room);
+    let numbers = numbers(stages.ok_or("a block has no room for two buffers")?);
     let from = rows_from(Size::of_warpgroups(numbers), gates, tile.matrix_rows());
     let largest = tile.largest.map_or(tile.large.1, |(_, from)| from);
-    Some((numbers, from.max(largest)))
+    Ok((numbers, from.max(largest)))
 }

@@ -28,18 +28,6 @@ impl Runner {
                  run there",
             )));
         };
-        let mut constants = Vec::with_capacity(gpu.constants.len());
-        for constant in &gpu.constants {
-            let known = sent.iter().find(|(known, _)| *known == constant);
-            constants.push(match known {
-                Some((_, address)) => *address,
-                None => {
-                    let address = self.constant(manifest, weights, constant)?;
-                    sent.push((constant, address));
-                    address
-                }
-            });
-        }
         let mut functions = Vec::with_capacity(gpu.launches.len());
         let mut grouped = Vec::with_capacity(gpu.launches.len());
         for launch in &gpu.launches {
@@ -53,6 +41,22 @@ impl Runner {
             let found = of_groups.map(|function| self.device.function_if_there(function));
             let found = found.transpose().map_err(|problem| self.error(problem))?;
             grouped.push(found.flatten());
+        }
+        let has_warpgroups = grouped.iter().any(Option::is_some);
+        let mut constants = Vec::with_capacity(gpu.constants.len());
+        for constant in &gpu.constants {
+            let is_for_warpgroups =
+                matches!(constant, Constant::Rounded { by_columns, .. } if *by_columns);
+            let known = sent.iter().find(|(known, _)| *known == constant);
+            constants.push(match known {
+                Some((_, address)) => *address,
+                None if is_for_warpgroups && !has_warpgroups => 0,
+                None => {
+                    let address = self.constant(manifest, weights, constant)?;
+                    sent.push((constant, address));
+                    address
+                }
+            });
         }
         Ok(Kernel {
             gpu: gpu.clone(),
