@@ -299,32 +299,52 @@ few_graphs_are_kept() {
 }
 
 # A product on the largest tiles, whose blocks have more shared memory than code may declare.
-shared_memory_is_asked_for() {
-    local way
+# prepare_wide COLUMNS CODES: a product of that many columns whose tiles are the largest, however few the rows.
+prepare_wide() {
     example=$folder/wide
     mkdir -p "$example"
-    python3 - "$example" << 'END'
+    python3 - "$example" "$1" << 'END'
 import json, struct, sys
 
-example = sys.argv[1]
+example, columns = sys.argv[1], int(sys.argv[2])
 with open(f"{example}/wide.coh", "w") as file:
     file.write("dim F param w: f32[64, F] fn main(x: f32[n, 64]) -> f32[n, F] { tanh(x @ w) }\n")
 with open(f"{example}/weights.safetensors", "wb") as file:
-    bytes_of_it = 64 * 512 * 4
-    header = json.dumps({"w": {"dtype": "F32", "shape": [64, 512], "data_offsets": [0, bytes_of_it]}}).encode()
+    bytes_of_it = 64 * columns * 4
+    header = json.dumps({"w": {"dtype": "F32", "shape": [64, columns], "data_offsets": [0, bytes_of_it]}}).encode()
     file.write(struct.pack("<Q", len(header)) + header + bytes(bytes_of_it))
 with open(f"{example}/input.jsonl", "w") as file:
     file.write(json.dumps({"x": [[0.5] * 64] * 3}) + "\n")
 END
-    "$bin/batch-opt" "$example/wide.coh" --weights "$example/weights.safetensors" --emit loops --gpu-arch ptx \
-        --precision bf16 | sed -E 's/(large.*) from [0-9]+ (largest.*) from [0-9]+/\1 from 1 \2 from 1/' > "$folder/wide.mlir"
-    "$bin/batch-opt" "$folder/wide.mlir" --emit artifact --gpu-arch ptx --precision bf16 -o "$folder/model.cohort"
+    {
+        "$bin/batch-opt" "$example/wide.coh" --weights "$example/weights.safetensors" --emit loops --gpu-arch "${2%%,*}" \
+            --precision bf16 | sed -E '/ragged.tiles/s/ from [0-9]+/ from 1/g' > "$folder/wide.mlir" &&
+            "$bin/batch-opt" "$folder/wide.mlir" --emit artifact --gpu-arch "$2" --precision bf16 -o "$folder/model.cohort"
+    } 2> "$folder/stderr" || cat "$folder/stderr"
+}
+
+shared_memory_is_asked_for() {
+    local way
+    prepare_wide 512 ptx
     for way in '' nographs; do
         run "$way"
         ((code == 0)) || cat "$folder/stderr"
         grep -q '_largest 1 2 256 ' "$folder/trace" || cat "$folder/trace"
     done
     refused shared=65536 'wants 82944 bytes of shared memory a block: '
+    prepare treelstm
+}
+
+# Of the code for this card, and of code for all cards the largest tiles that these have.
+warpgroups_are_used_where_there_are_some() {
+    prepare_wide 1024 ptx,compute_90a
+    run ''
+    ((code == 0)) || cat "$folder/stderr"
+    grep -q '_warpgroups 1 4 384 ' "$folder/trace" || cat "$folder/trace"
+    prepare_wide 1024 ptx
+    run ''
+    ((code == 0)) || cat "$folder/stderr"
+    grep -q '_largest 1 4 256 ' "$folder/trace" || cat "$folder/trace"
     prepare treelstm
 }
 
@@ -435,7 +455,7 @@ ln -s libcuda.so "$folder/driver/libcuda.so.1"
 prepare() {
     example=${examples:-examples}/$1
     "$bin/batch-opt" "$example/$1.coh" --weights "$example/weights.safetensors" --emit artifact \
-        --gpu-arch "${2:-ptx}" -o "$folder/model.cohort" || exit 1
+        --gpu-arch "${2:-ptx}" -o "$folder/model.cohort" 2> "$folder/stderr" || { cat "$folder/stderr"; exit 1; }
 }
 
 prepare treelstm
@@ -453,6 +473,7 @@ check 'a graph does what plain launches do' graphs_do_what_launches_do
 check 'few graphs are kept at a time' few_graphs_are_kept
 check 'a driver without graphs does without' does_without_graphs
 check 'shared memory that a launch gives is asked for' shared_memory_is_asked_for
+check 'warpgroups are used where there are some' warpgroups_are_used_where_there_are_some
 check 'times are taken of each call' times_are_taken
 check 'what a card can do is measured' ceilings_are_measured
 check 'all memory is given back' gives_all_memory_back

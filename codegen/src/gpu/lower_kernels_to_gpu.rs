@@ -32,7 +32,7 @@
 //! }
 //! ```
 //!
-//! A launch of `ragged.tiles` has two functions, one for each of its sizes; stages of one launch have barriers in between.
+//! A launch of `ragged.tiles` has two functions or more, one for each of its sizes; stages of one launch have barriers in between.
 //! Sums of products never lie in device memory.
 //!
 //! Copies to shared memory are asynchronous (`cp.async`, sm_80), of two buffers in turn: the next k of
@@ -63,6 +63,7 @@
 //! | left side, `f32` | the same 16 bytes of a row: one broadcast | `tile/lanes.rs` |
 //! | right side, `f32` | neighbouring columns of one k | `tile/lanes.rs` |
 //! | both sides, tensor cores | 8 rows and 4 pairs of k; 8 columns of 4 pairs of k. Rows are padded by 8 floats, each k by 4, so that all are in different banks | `tile/tensor.rs` |
+//! | both sides, warpgroups | no lane: pieces of 16 bytes are swizzled over 128 as `wgmma` reads them, so that copies write 32 banks | `tile/warpgroup.rs` |
 //! | sums, written | neighbouring columns of a row, 4, 8 or 16 bytes a lane; from tensor cores 8 rows of 8 columns, which lie 8 banks apart by padding | `tile/tail.rs` |
 //! | sums, read | a quarter of the warp reads 32 neighbouring floats of a row of one gate | `tile/tail.rs` |
 //! | lanes of a fold | 33 floats apart for each result | `rows/folds.rs` |
@@ -75,7 +76,8 @@
 //! With the module's attribute `cfb.precision = #cfb<precision tf32>` or `bf16` (`round-products-tf32`,
 //! `round-products-bf16`) tiles are computed by tensor cores: `mma.sync` adds products of rounded factors
 //! to sums of `f32` in registers. Rows are rounded as they are read from shared memory
-//! (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`). Weights of kernels over rows that are parameters are
+//! (`cvt.rna.tf32.f32`, `cvt.rn.bf16x2.f32`), or were when they were stored, where they are kept in bf16. A size for warpgroups has
+//! both sides in bf16, and `wgmma.mma_async` multiplies them (sm_90a). Weights of kernels over rows that are parameters are
 //! constants of another form, `rounded`: made once when the program is loaded, dense, whatever slice or
 //! transposition of the parameter they are, and in bf16 with two neighbouring k of a column in a word,
 //! which halves what is copied and kept. A weight that a launch computes is rounded as rows are. All else
