@@ -20,6 +20,7 @@
 
 mod cotangents;
 mod inputs;
+mod lines;
 mod outer;
 mod readers;
 mod record;

@@ -9,6 +9,7 @@ use cohort_abi::manifest::{Elem, Manifest, Site, Source};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
+use super::lines::Lines;
 use super::outer::{AHEAD, Panels, Product, prefetch};
 use crate::memory;
 
@@ -24,7 +25,7 @@ pub struct Factors<'a> {
 #[derive(Default)]
 pub struct Sums {
     /// By gradient function and site.
-    sites: Vec<Vec<Vec<f32>>>,
+    sites: Vec<Vec<Lines>>,
     views: Vec<Vec<Site>>,
     /// By source: what rows of a parameter got that were read by themselves.
     rows: Vec<Rows>,
@@ -102,7 +103,7 @@ impl Sums {
         let shapes: Vec<Option<Vec<u64>>> = (manifest.params.iter())
             .map(|param| (param.elem == Elem::F32).then(|| param.shape.clone()))
             .collect();
-        let sites = views.iter().map(|sites| vec![Vec::new(); sites.len()]);
+        let sites = (views.iter()).map(|sites| sites.iter().map(|_| Lines::default()).collect());
         let rows = (manifest.sources.iter()).map(|source| Rows::of(source, manifest));
         Sums {
             sites: sites.collect(),
@@ -222,7 +223,7 @@ impl Sums {
             let Some(number) = places.iter().position(|own| *own == place) else {
                 continue;
             };
-            sum.resize(site.shape.iter().product::<u64>() as usize, 0.0);
+            sum.grow(site.shape.iter().product::<u64>() as usize);
             match site.sides() {
                 (Some(0), _) => {}
                 (Some(height), _) => products.push(Product {

@@ -3,9 +3,10 @@
 //! The gradient function is first written as if all of forward were recomputed. Each value of the block that
 //! it then reads is either cheap to recompute from the call's operands and results, or saved: values are
 //! visited in program order, and one whose recomputation is expensive becomes another result of the block,
-//! from which later ones can be recomputed.
+//! from which later ones can be recomputed. Where several of them are elementwise arithmetic on one expensive value,
+//! as `0.5 * u` and `0.7 * u` of `gelu(u)`, that one is saved in their place.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::{
@@ -56,19 +57,46 @@ pub fn chosen<'c>(
     needed: &HashSet<usize>,
     rows: usize,
 ) -> Vec<(usize, usize)> {
-    let mut at_hand: HashSet<usize> = yielded.iter().map(|value| key(*value)).collect();
-    let mut chosen = Vec::new();
-    for (place, operation) in operations.iter().enumerate() {
-        for (number, result) in results_of(*operation).into_iter().enumerate() {
-            let own = backward.value(result);
-            let is_needed = needed.contains(&key(own)) && !at_hand.contains(&key(result));
-            if is_needed && is_dear(result, &at_hand) && has_rows(backward, result, rows) {
-                at_hand.insert(key(result));
-                chosen.push((place, number));
+    let yielded: HashSet<usize> = yielded.iter().map(|value| key(*value)).collect();
+    let mut choose = |sources: &HashSet<usize>| {
+        let mut at_hand = yielded.clone();
+        let mut chosen = Vec::new();
+        for (place, operation) in operations.iter().enumerate() {
+            for (number, result) in results_of(*operation).into_iter().enumerate() {
+                let own = key(backward.value(result));
+                let is_wanted = needed.contains(&own) || sources.contains(&key(result));
+                let is_new = is_wanted && !at_hand.contains(&key(result));
+                if is_new && is_dear(result, &at_hand) && has_rows(backward, result, rows) {
+                    at_hand.insert(key(result));
+                    chosen.push(((place, number), result));
+                }
             }
         }
+        chosen
+    };
+    let chosen = choose(&HashSet::new());
+    let mut readers: HashMap<usize, usize> = HashMap::new();
+    for source in chosen.iter().flat_map(|own| sources(own.1, &yielded)) {
+        *readers.entry(key(source)).or_default() += 1;
     }
-    chosen
+    let shared = (chosen.iter())
+        .filter_map(|own| sources(own.1, &yielded).find(|source| readers[&key(*source)] > 1));
+    let chosen = choose(&shared.map(key).collect());
+    chosen.into_iter().map(|(place, _)| place).collect()
+}
+
+/// An expensive value, what it is cheap arithmetic on if that is one expensive value of its shape, and so on.
+fn sources<'c>(value: Val<'c>, at_hand: &HashSet<usize>) -> impl Iterator<Item = Val<'c>> {
+    std::iter::successors(Some(value), |value| {
+        let producer = defining_op(*value).filter(|producer| !computes(*producer))?;
+        let mut dear: Vec<Val<'c>> = operands_of(producer);
+        dear.retain(|operand| is_dear(*operand, at_hand));
+        dear.dedup_by_key(|operand| key(*operand));
+        match dear[..] {
+            [operand] if shape(operand) == shape(*value) => Some(operand),
+            _ => None,
+        }
+    })
 }
 
 /// Whether a value can be a result of the block: a tensor of floats whose leading dims are those of its
@@ -87,7 +115,6 @@ const CHEAP: usize = 24;
 
 /// Whether recomputing a value from what is at hand is expensive.
 fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
-    let shape = |value: Val<'_>| TensorType::of_value(value).map(|ty| ty.shape);
     let whole = shape(value);
     let mut arithmetic = 0;
     let mut seen = HashSet::new();
@@ -99,28 +126,36 @@ fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
         let Some(producer) = defining_op(value) else {
             continue;
         };
-        let kind = Op::of(producer);
-        let computes = match Dialect::of(producer) {
-            Some(Dialect::Linalg) => !matches!(
-                kind,
-                Some(Op::LinalgFill | Op::LinalgBroadcast | Op::LinalgTranspose)
-            ),
-            Some(Dialect::Math) => kind != Some(Op::MathAbsf),
-            Some(Dialect::Arith) => kind == Some(Op::ArithDivf),
-            dialect => dialect == Some(Dialect::Cfb),
-        };
         if Dialect::of(producer) == Some(Dialect::Arith)
-            && kind != Some(Op::ArithConstant)
+            && Op::of(producer) != Some(Op::ArithConstant)
             && shape(value) == whole
         {
             arithmetic += 1;
         }
-        if computes || arithmetic > CHEAP {
+        if computes(producer) || arithmetic > CHEAP {
             return true;
         }
         pending.extend(operands_of(producer));
     }
     false
+}
+
+/// Whether an operation is expensive by itself.
+fn computes(operation: OperationRef<'_, '_>) -> bool {
+    let kind = Op::of(operation);
+    match Dialect::of(operation) {
+        Some(Dialect::Linalg) => !matches!(
+            kind,
+            Some(Op::LinalgFill | Op::LinalgBroadcast | Op::LinalgTranspose)
+        ),
+        Some(Dialect::Math) => kind != Some(Op::MathAbsf),
+        Some(Dialect::Arith) => kind == Some(Op::ArithDivf),
+        dialect => dialect == Some(Dialect::Cfb),
+    }
+}
+
+fn shape(value: Val<'_>) -> Option<Vec<Option<u64>>> {
+    TensorType::of_value(value).map(|ty| ty.shape)
 }
 
 /// The block with these results of its operations as results of its own, in its place.
