@@ -139,6 +139,33 @@ def test_the_largest_tiles_have_more_warps_and_copies_on_their_way():
     assert spent["tensor cores"] == pytest.approx(32 * (2 * 32 * mma + 2 * 40 + 30) / 1.83e9)
 
 
+def test_warpgroups_have_a_size_of_their_own_and_read_shared_memory_themselves():
+    kept = "%4 = ragged.scratch bf16 : memref<?x32xf32>\n"
+    plan = PLAN.replace("      %3 = ragged.scratch", f"      {kept}      %3 = ragged.scratch")
+    plan = plan.replace("from 512 rounded", "from 512 warpgroups [3, 256, 4] from 900 rounded")
+    plan = plan.replace("%5 = ragged.products %0", "%5 = ragged.products %4")
+    lanes, launch, _ = next(iter(read_kernels(plan).values())).launches
+    # Rows that are kept in bf16 have two bytes a number.
+    assert (lanes.row, launch.row, launch.row_bytes) == (4, 2, 32 * 2)
+    size = launch.sizes["_warpgroups"]
+    assert (size.block_rows, size.block_columns, size.depth, size.warps, size.stages) == (192, 256, 64, 12, 4)
+    assert [tile_of(launch, rows)[0] for rows in (899, 900)] == ["_largest", "_warpgroups"]
+    of_round = ["BAR.SYNC 0x0", *["HGMMA.64x256x16.F32.BF16 R24, gdesc[UR8], R24"] * 4, "FFMA R0, R1, R2, R0"]
+    (kernel,) = kernels(code_text(".L_1:", *of_round, "@P0 BRA `(.L_1)"))
+    code = read_code(kernel, 168, 0)
+    # Four warps share an operation, and a step is a round.
+    assert (code.adds, code.macs, code.is_grouped, code.of_step) == (4, 64 * 256 * 16 // 4, True, 0)
+    launch.columns, launch.sums = 512, [(512, 1)]
+    work = work_of_tiles(launch, size, 400, code)
+    assert (work.blocks, work.rounds, work.steps, work.ahead, work.of_scheduler) == (6, 8, 8, 3, 3)
+    assert work.step_bytes == 64 * (2 * 192 + 2 * 256)
+    # 64 rows and 256 columns of 16 terms for each of four operations, by four warps.
+    assert work.passes == 4 * (64 + 256) * 16 * 2 / 128 / 4
+    spent = launch_seconds(H200, launch, code, work, 1, "bf16")
+    mma = code.macs / (989.4e12 / (2 * 132 * 4 * 1.83e9)) / 0.87
+    assert spent["tensor cores"] == pytest.approx(8 * (3 * 4 * mma + 30) / 1.83e9)
+
+
 STAYS = Launch(**vars(LAUNCH) | {"resident": Resident(8, 16, 3)})
 
 
