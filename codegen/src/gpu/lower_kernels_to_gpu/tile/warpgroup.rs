@@ -3,8 +3,8 @@
 //!
 //! One operation of four warps adds to 64 rows and up to 256 columns the products of 16 k. It is asynchronous: a thread begins the
 //! products of a step, copies a later step while they are computed, and waits. Both sides lie as the instruction wants them: 64 k of a
-//! row, or of a column, are 128 bytes, of which pieces of 16 bytes are swizzled by the number of the row, so that neither copies
-//! nor products read one bank twice (*PTX ISA*, "Strides" and "Swizzling modes" of "Asynchronous warpgroup level matrix
+//! row, or of a column, are 128 bytes, whose pieces of 16 bytes are swizzled by the number of the row, so that neither what copies
+//! write at once nor what products read lies in one bank (*PTX ISA*, "Strides" and "Swizzling modes" of "Asynchronous warpgroup level matrix
 //! instructions").
 //!
 //! A warp has the same rows and columns of the sums as with `mma.sync`, so what is made of them is the same code. Steps follow in the
