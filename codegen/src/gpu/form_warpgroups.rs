@@ -2,7 +2,7 @@
 //!
 //! On cards of sm_90a four warps can multiply together what lies in shared memory (`wgmma`), and no warp loads factors into registers.
 //! It is the only way to more than two thirds of such a card's peak. A tile whose rows are kept in bf16 (`keep-rows-bf16`) and
-//! whose weights are parameters gets a size for that, beside those for all cards: the same code runs on both.
+//! whose weights are parameters gets a size for that, beside those for all cards, which others go on using.
 //!
 //! ```mlir
 //! ragged.tiles over [2048] small […] large […] from 256 largest [8, 16, 32, 4, 8, 3] from 2048 rounded bf16 weights { … }
@@ -18,8 +18,8 @@
 //!
 //! Weights are rounded when they are loaded, once more: column after column, as the instruction reads them.
 //!
-//! Requires: what `keep-rows-bf16` leaves. Leaves: the same; as it is a tile that lacks something of the above, has terms that are no
-//! multiple of 64, or fewer columns than a block, with a remark that says why where it has a `largest` size.
+//! Requires: what `keep-rows-bf16` leaves. Leaves: the same. A tile that lacks something of the above, or has fewer columns than a
+//! block or terms that are no multiple of 64, stays as it is, with a remark that says why where it has a `largest` size.
 
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::{Op, operations_of};
