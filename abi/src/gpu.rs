@@ -22,7 +22,7 @@
 //! | `rows` | 1 | rows of the bucket, `i64`, at least 1 |
 //! | `base`, `index`, `offsets` | for each of the kernel's operands | the fields of [`OperandRef`](crate::OperandRef), as addresses on the device |
 //! | `result` | for each of the kernel's results | the address of the row of the bucket's row 0; rows are dense |
-//! | `constant` | for each of [`GpuKernel::constants`] | its address; 0 of one by columns where no function of the kernel is for warpgroups |
+//! | `constant` | for each of [`GpuKernel::constants`] | its address; 0 for one `by_columns` if the loaded code has no warpgroup function for the kernel |
 //! | `scratch` | 1 | [`GpuKernel::scratch`] bytes, uninitialised, private to this call of the kernel |
 //!
 //! A scalar operand's values are in `index`, as for the CPU; what an operand does not use is 0. The
@@ -183,8 +183,8 @@ pub fn dynamic_shared_bytes(shared_bytes: u32) -> u32 {
 pub struct GpuLaunch {
     /// By [`GpuFunction::from_rows`], the first of which is 0.
     pub functions: Vec<GpuFunction>,
-    /// What takes the place of those for fewer rows on cards whose warpgroups multiply (sm_90a), where the code that was loaded has
-    /// it.
+    /// What replaces them, from its own [`GpuFunction::from_rows`] on, if the loaded code has it: a function that multiplies by
+    /// warpgroups (sm_90a).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grouped: Option<GpuFunction>,
     /// What takes the place of the first of them in a flush that is one launch, where [`GpuFlush::functions`] has it: its
@@ -333,10 +333,10 @@ pub const WAIT: &str = "cohort_sim_wait";
 /// threads of the warp have called it.
 pub const MULTIPLY: &str = "cohort_sim_multiply";
 
-/// `fn(context, columns: i64, left: i64, right: i64, sums: *mut f32)`, called where a warpgroup multiplies matrices of bf16: 64
-/// rows and so many columns, of 16 `k`. Both sides are descriptors of shared memory, as `wgmma.mma_async` takes them, of addresses
-/// from the block's first byte on; `sums` are the thread's registers, half as many as there are columns, which are
-/// replaced when all 128 threads of the warpgroup have called it.
+/// `fn(context, columns: i64, left: i64, right: i64, sums: *mut f32)`, called where a warpgroup multiplies bf16 matrices, of
+/// shape m64n`columns`k16. `left` and `right` are matrix descriptors as `wgmma.mma_async` takes them, whose addresses are relative to
+/// the start of the block's shared memory. `sums` are the thread's `columns / 2` accumulator registers, which are updated once
+/// all 128 threads of the warpgroup have called it.
 pub const MULTIPLY_GROUP: &str = "cohort_sim_multiply_group";
 
 /// `fn(value: f32) -> u32`: the value rounded to tf32, `cvt.rna.tf32.f32`.

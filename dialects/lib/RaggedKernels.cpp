@@ -668,7 +668,7 @@ static LogicalResult verifyOwnSums(Operation *stage, Region &finish, Value sums,
 
 static bool isWritable(Value memory) { return isa_and_nonnull<ResultOp, ScratchOp>(memory.getDefiningOp()); }
 
-/// Whether a thread of a GPU can take so many neighbours along the last of some loops.
+/// Whether a thread of a GPU can compute `count` neighbours along the last of the loops `over` at once.
 static bool areTakenAtOnce(ArrayRef<int64_t> over, uint64_t count) {
   return count == 1 || ((count == 2 || count == 4) && !over.empty() && over.back() % static_cast<int64_t>(count) == 0);
 }

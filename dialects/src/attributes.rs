@@ -91,7 +91,7 @@ impl<'c> Builder<'c> {
         self.known(unsafe { ffi::cohortMmaShapeAttrGet(self.raw_context(), 16, 8, k) })
     }
 
-    /// The shape of a product of a warpgroup of so many columns, of bf16.
+    /// The shape of a warpgroup's bf16 product with `columns` columns: `m64nNk16`.
     pub fn warpgroup_shape(&self, columns: i32) -> Attribute<'c> {
         // SAFETY: the context is alive.
         self.known(unsafe { ffi::cohortMmaShapeAttrGet(self.raw_context(), 64, columns, 16) })

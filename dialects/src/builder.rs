@@ -139,6 +139,26 @@ impl<'c> Builder<'c> {
         result_of(self.op(kind, operands, &[result], attributes, vec![]), 0)
     }
 
+    /// An LLVM structure of these fields.
+    pub fn pack_struct(&self, fields: &[Val<'c>]) -> Val<'c> {
+        let types: Vec<_> = fields.iter().map(|field| field.r#type()).collect();
+        let ty = self.llvm_struct(&types);
+        let empty = self.value(Op::LlvmMlirUndef, &[], ty);
+        (0..).zip(fields).fold(empty, |whole, (number, field)| {
+            let position = [(keys::POSITION, self.i64s(&[number]))];
+            self.value_with(Op::LlvmInsertvalue, &[whole, *field], ty, &position)
+        })
+    }
+
+    /// The first fields of an LLVM structure, all of one type.
+    pub fn unpack_struct(&self, whole: Val<'c>, count: usize, ty: Type<'c>) -> Vec<Val<'c>> {
+        let field = |number: usize| {
+            let position = [(keys::POSITION, self.i64s(&[number as i64]))];
+            self.value_with(Op::LlvmExtractvalue, &[whole], ty, &position)
+        };
+        (0..count).map(field).collect()
+    }
+
     /// Whether two integers compare so; of vectors and tensors, which elements do.
     pub fn cmpi(&self, predicate: CmpiPredicate, a: Val<'c>, b: Val<'c>) -> Val<'c> {
         self.compare(Op::ArithCmpi, predicate as i64, [a, b])

@@ -245,7 +245,7 @@ impl Warpgroups {
         self.warps[warp].products.commit();
     }
 
-    /// Completes a warp's products until at most this many groups are pending. Its threads have so many registers each.
+    /// Completes a warp's products until at most this many groups are pending; `registers` counts those of each thread.
     pub fn wait(
         &mut self,
         function: &Function,

@@ -65,7 +65,7 @@ impl Descriptor {
         }
         if stride % TILE_BYTES != 0 {
             return Err(format!(
-                "the stride of {stride} bytes is no multiple of {TILE_BYTES}"
+                "the stride of {stride} bytes is not a multiple of {TILE_BYTES}"
             ));
         }
         Ok(Descriptor { start, stride })
@@ -186,7 +186,7 @@ mod tests {
             ),
             (
                 1 << 62 | 65 << 32,
-                "the stride of 1040 bytes is no multiple of 1024",
+                "the stride of 1040 bytes is not a multiple of 1024",
             ),
         ] {
             let problem = read(of);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a program whose products have so many columns that a few hundred rows are enough for the largest tiles, its weights and its
+"""Writes a program whose products have enough columns for a few hundred rows to suffice for the largest tiles, its weights and its
 inputs: in bf16 one instance alone is multiplied by warps, three together are by warpgroups where a card has them.
 
     test/device/wide.py FOLDER

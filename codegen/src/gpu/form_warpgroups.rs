@@ -18,14 +18,14 @@
 //!
 //! Weights are rounded when they are loaded, once more: column after column, as the instruction reads them.
 //!
-//! Requires: what `keep-rows-bf16` leaves. Leaves: the same. A tile that lacks something of the above, or has fewer columns than a
-//! block or terms that are no multiple of 64, stays as it is, with a remark that says why where it has a `largest` size.
+//! Requires: what `keep-rows-bf16` leaves. Leaves: the same. A tile whose rows are `f32`, whose weights are computed, whose number of
+//! terms is not a multiple of 64 or that has fewer columns than a block stays as it is; if it has a `largest` size, a remark says why.
 
 use cohort_abi::gpu::Precision;
-use cohort_dialects::builder::{Op, operations_of};
+use cohort_dialects::builder::Op;
 use cohort_dialects::keys;
 use cohort_passes::pass::{Outcome, PassInfo, remark};
-use cohort_passes::support::ir::{blocks_of, set_attribute, top_level};
+use cohort_passes::support::ir::{set_attribute, top_level};
 use melior::{
     Context,
     ir::{
@@ -36,10 +36,9 @@ use melior::{
 };
 
 use super::lower_kernels_to_gpu::function::MOST_CLUSTER_SHARED;
-use super::lower_kernels_to_gpu::launches::{self, Launch, Tile};
+use super::lower_kernels_to_gpu::launches::{self, Tile};
 use super::lower_kernels_to_gpu::tile::{GROUP_TERMS, Size};
 use super::plan_kernels_for_gpu::rows_from;
-use crate::read_rows::kernel::Kernel;
 
 /// The pass `form-warpgroups`.
 pub const PASS: PassInfo = PassInfo {
@@ -63,14 +62,9 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let Some(gpu) = operations.find(|op| Op::GpuModule.is(*op)) else {
         return Ok(());
     };
-    for kernel in top_level(gpu) {
-        let mut stages = blocks_of(kernel).into_iter().flat_map(operations_of);
-        if !Op::RaggedKernel.is(kernel) || stages.any(|op| Op::RaggedCalls.is(op)) {
-            continue;
-        }
-        let read = Kernel::read(kernel)?;
-        for (_, launch) in launches::read(&read)? {
-            let Launch::Tile(tile) = launch else { continue };
+    let kernels = top_level(gpu).into_iter();
+    for kernel in kernels.filter(|op| Op::RaggedKernel.is(*op)) {
+        for tile in launches::tiles(kernel)? {
             let (numbers, from) = match size(&tile) {
                 Ok(size) => size,
                 Err(reason) => {
@@ -106,7 +100,7 @@ fn size(tile: &Tile<'_>) -> Result<([i64; 3], i64), &'static str> {
         return Err("its weights are computed");
     }
     if segments().any(|segment| segment.k % GROUP_TERMS != 0) {
-        return Err("its terms are no multiple of 64");
+        return Err("its number of terms is not a multiple of 64");
     }
     if columns > tile.columns() {
         return Err("it has fewer columns than a block");

@@ -46,12 +46,11 @@ use melior::{
     },
 };
 
-use super::lower_kernels_to_gpu::launches::{self, Launch, Tile};
+use super::lower_kernels_to_gpu::launches;
 use super::lower_kernels_to_gpu::ops::{THREADS, WIDE};
 use super::neighbours::are_neighbours;
 use super::plan_kernels_for_gpu::buffers;
 use super::precision;
-use crate::read_rows::kernel::Kernel;
 
 /// The pass `keep-rows-bf16`.
 pub const PASS: PassInfo = PassInfo {
@@ -85,7 +84,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         let mut keeper = Keeper {
             context,
             kernel,
-            readers: readers(kernel, &tiles)?,
+            readers: readers(kernel)?,
             kept: HashMap::new(),
             rounded: vec![],
         };
@@ -112,27 +111,10 @@ fn products_of<'c>(tile: OperationRef<'c, 'c>) -> Vec<OperationRef<'c, 'c>> {
     nested.filter(|op| Op::RaggedProducts.is(*op)).collect()
 }
 
-/// The tiles of a kernel that can be chosen from.
-fn tiles_of<'c>(
-    kernel: OperationRef<'c, 'c>,
-    among: &[OperationRef<'c, 'c>],
-) -> Result<Vec<Tile<'c>>, Failed> {
-    let read = Kernel::read(kernel)?;
-    let launches = launches::read(&read)?.into_iter();
-    let tiles = launches.filter_map(|(_, launch)| match launch {
-        Launch::Tile(tile) if among.contains(&tile.op) => Some(*tile),
-        _ => None,
-    });
-    Ok(tiles.collect())
-}
-
 /// How many blocks of columns read each left side, where launches have the most rows.
-fn readers<'c>(
-    kernel: OperationRef<'c, 'c>,
-    tiles: &[OperationRef<'c, 'c>],
-) -> Result<HashMap<ValueKey, i64>, Failed> {
+fn readers(kernel: OperationRef<'_, '_>) -> Result<HashMap<ValueKey, i64>, Failed> {
     let mut readers = HashMap::new();
-    for tile in tiles_of(kernel, tiles)? {
+    for tile in launches::tiles(kernel)? {
         let size = tile.largest.map_or(tile.large.0, |(size, _)| size);
         for products in products_of(tile.op) {
             *readers.entry(key(operands_of(products)[0])).or_insert(0) +=
@@ -343,8 +325,8 @@ fn choose_buffers<'c>(
     kernel: OperationRef<'c, 'c>,
     tiles: &[OperationRef<'c, 'c>],
 ) -> Outcome {
-    for tile in tiles_of(kernel, tiles)? {
-        let Some((largest, _)) = tile.largest else {
+    for tile in launches::tiles(kernel)? {
+        let Some((largest, _)) = tile.largest.filter(|_| tiles.contains(&tile.op)) else {
             continue;
         };
         let segments = tile.chains.iter().flat_map(|chain| &chain.segments);

@@ -44,6 +44,7 @@
 //! what `lower-kernels-to-gpu` writes are refused.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use cohort_abi::gpu::{
     BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, MULTIPLY_GROUP, TO_BF16_PAIR,
@@ -64,7 +65,7 @@ use cohort_passes::support::ir::{
 use melior::{
     Context,
     ir::{
-        BlockLike, BlockRef, OperationRef, RegionLike, Type, ValueLike,
+        Attribute, BlockLike, BlockRef, OperationRef, RegionLike, Type, ValueLike,
         attribute::{DenseI32ArrayAttribute, IntegerAttribute, StringAttribute, TypeAttribute},
         operation::OperationLike,
         r#type::{FunctionType, TypeLike},
@@ -104,15 +105,9 @@ const SUMS: i64 = 4;
 fn registers(operation: OperationRef<'_, '_>) -> Option<i64> {
     match Op::of(operation)? {
         Op::NvvmMmaSync => Some(REGISTERS),
-        Op::NvvmWgmmaMmaAsync => columns_of(operation).map(|columns| columns / 2),
+        Op::NvvmWgmmaMmaAsync => struct_fields(result_of(operation, 0).r#type()),
         _ => None,
     }
-}
-
-/// The columns of a product of a warpgroup.
-fn columns_of(product: OperationRef<'_, '_>) -> Option<i64> {
-    let fields = struct_fields(result_of(product, 0).r#type())?;
-    Some(2 * fields as i64)
 }
 
 /// The functions of the runtime.
@@ -372,13 +367,7 @@ fn lower_operation<'c>(
             return Ok(());
         }
         Some(Op::LlvmInlineAsm) if is_wait(operation) => {
-            let ty = result_of(operation, 0).r#type();
-            let mut all = b.value(Op::LlvmMlirUndef, &[], ty);
-            for (at, sum) in (0..).zip(operands_of(operation)) {
-                let position = [(keys::POSITION, b.i64s(&[at]))];
-                all = b.value_with(Op::LlvmInsertvalue, &[all, sum], ty, &position);
-            }
-            Some(all)
+            Some(b.pack_struct(&operands_of(operation)))
         }
         Some(Op::GpuReturn) => {
             b.return_(&operands_of(operation));
@@ -496,76 +485,57 @@ fn lower_product<'c>(
             "not supported yet on the host: these factors",
         ));
     };
-    let pointer = registers.r#type();
-    let at = |register: i64| {
-        let offset = DenseI32ArrayAttribute::new(b.context(), &[4 * register as i32]).into();
-        let elem = TypeAttribute::new(b.i8()).into();
-        let attributes = [
-            (keys::ELEM_TYPE, elem),
-            (keys::RAW_CONSTANT_INDICES, offset),
-        ];
-        b.value_with(Op::LlvmGetelementptr, &[registers], pointer, &attributes)
-    };
-    let alignment = [(keys::ALIGNMENT, IntegerAttribute::new(b.i64(), 4).into())];
-    for (register, operand) in operands.iter().enumerate() {
-        let operands = [*operand, at(register as i64)];
-        b.op(Op::LlvmStore, &operands, &[], &alignment, vec![]);
-    }
+    leave(b, registers, operands);
     let k = b.integer(i64::from(k), b.i64());
     b.func_call(MULTIPLY, &[new.context, k, registers], &[]);
-    let result = result_of(operation, 0).r#type();
-    let mut sums = b.value(Op::LlvmMlirUndef, &[], result);
-    for sum in 0..SUMS {
-        let from = at(REGISTERS - SUMS + sum);
-        let value = b.value_with(Op::LlvmLoad, &[from], b.f32(), &alignment);
-        let position = [(keys::POSITION, b.i64s(&[sum]))];
-        sums = b.value_with(Op::LlvmInsertvalue, &[sums, value], result, &position);
-    }
-    Ok(sums)
+    Ok(b.pack_struct(&take(b, registers, REGISTERS - SUMS..REGISTERS)))
 }
 
-/// A warpgroup's product: the sums, as the operation gives them.
+/// The same of a warpgroup's product.
 fn lower_product_of_group<'c>(
     b: &Builder<'c>,
     operation: OperationRef<'c, 'c>,
     operands: &[Val<'c>],
     new: Arguments<'c>,
 ) -> std::result::Result<Val<'c>, Failed> {
-    let columns = columns_of(operation);
-    let (Some(columns), Some(memory), [before, left, right]) = (columns, new.registers, operands)
+    let sums = registers(operation);
+    let (Some(sums), Some(registers), [before, left, right]) = (sums, new.registers, operands)
     else {
         return Err(error(
             operation,
             "not supported yet on the host: these factors",
         ));
     };
-    let alignment = [(keys::ALIGNMENT, IntegerAttribute::new(b.i64(), 4).into())];
-    let at = |register: i64| Emitter::new(*b).offset_by(memory, 4 * register);
-    let position = |register| [(keys::POSITION, b.i64s(&[register]))];
-    for register in 0..columns / 2 {
-        let sum = b.value_with(
-            Op::LlvmExtractvalue,
-            &[*before],
-            b.f32(),
-            &position(register),
-        );
-        b.op(Op::LlvmStore, &[sum, at(register)], &[], &alignment, vec![]);
-    }
-    let count = b.integer(columns, b.i64());
-    let given = [new.context, count, *left, *right, memory];
+    leave(
+        b,
+        registers,
+        &b.unpack_struct(*before, sums as usize, b.f32()),
+    );
+    let columns = b.integer(2 * sums, b.i64());
+    let given = [new.context, columns, *left, *right, registers];
     b.func_call(MULTIPLY_GROUP, &given, &[]);
-    let result = result_of(operation, 0).r#type();
-    let mut sums = b.value(Op::LlvmMlirUndef, &[], result);
-    for register in 0..columns / 2 {
-        let value = b.value_with(Op::LlvmLoad, &[at(register)], b.f32(), &alignment);
-        sums = b.value_with(
-            Op::LlvmInsertvalue,
-            &[sums, value],
-            result,
-            &position(register),
-        );
+    Ok(b.pack_struct(&take(b, registers, 0..sums)))
+}
+
+/// Leaves values in the memory for registers, from its beginning on.
+fn leave<'c>(b: &Builder<'c>, registers: Val<'c>, values: &[Val<'c>]) {
+    for (number, value) in (0..).zip(values) {
+        let at = Emitter::new(*b).offset_by(registers, 4 * number);
+        b.op(Op::LlvmStore, &[*value, at], &[], &[aligned(b)], vec![]);
     }
-    Ok(sums)
+}
+
+/// Takes floats from there.
+fn take<'c>(b: &Builder<'c>, registers: Val<'c>, numbers: Range<i64>) -> Vec<Val<'c>> {
+    let load = |number: i64| {
+        let at = Emitter::new(*b).offset_by(registers, 4 * number);
+        b.value_with(Op::LlvmLoad, &[at], b.f32(), &[aligned(b)])
+    };
+    numbers.map(load).collect()
+}
+
+fn aligned<'c>(b: &Builder<'c>) -> (Key<'static>, Attribute<'c>) {
+    (keys::ALIGNMENT, b.i64_attr(4))
 }
 
 /// Whether assembly is what waits for products of warpgroups.
@@ -575,12 +545,12 @@ fn is_wait(operation: OperationRef<'_, '_>) -> bool {
 }
 
 /// How many fields a structure has.
-fn struct_fields(ty: Type<'_>) -> Option<usize> {
+fn struct_fields(ty: Type<'_>) -> Option<i64> {
     // SAFETY: the type is alive, and its kind is asked first.
     unsafe {
         let raw = ty.to_raw();
         mlir_sys::mlirTypeIsALLVMStructType(raw)
-            .then(|| mlir_sys::mlirLLVMStructTypeGetNumElementTypes(raw) as usize)
+            .then(|| mlir_sys::mlirLLVMStructTypeGetNumElementTypes(raw) as i64)
     }
 }
 

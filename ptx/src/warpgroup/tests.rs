@@ -88,7 +88,7 @@ impl Factors {
         self.right.len() / K
     }
 
-    /// Rows of sums with the products of `mma.sync` over so many times 16 of k.
+    /// Rows of sums with the products of `mma.sync` over `steps` times 16 of k.
     fn add_with_mma(&self, cores: TensorCores, sums: &mut [f32], steps: usize) {
         let columns = self.columns();
         let pair = |of: &[f32], row: usize, k: usize| {
@@ -238,7 +238,7 @@ fn stores(columns: usize) -> String {
 }
 
 /// A function whose threads copy an image of shared memory there, and whose warpgroups multiply 64 rows each with the
-/// columns behind all rows: so many times 16 of k.
+/// columns behind all rows, over `steps` times 16 of k.
 fn one(opcode: &str, columns: usize, threads: usize, (steps, is_added): (usize, u32)) -> String {
     let left = threads / 2 * ROW;
     let bytes = (left + columns * ROW).next_multiple_of(16 * threads);
@@ -585,7 +585,7 @@ fn descriptors_are_checked() {
         ),
         (
             "0x4000004100000000",
-            "the stride of 1040 bytes is no multiple of 1024",
+            "the stride of 1040 bytes is not a multiple of 1024",
         ),
     ] {
         let problem = refused_with(&[("0x4000004000000000", instead)], WAY);

@@ -19,7 +19,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// There are at least so many from now on.
+    /// Makes room for at least `count` lines.
     pub fn grow(&mut self, count: usize) {
         if count <= self.count {
             return;

@@ -50,7 +50,7 @@ struct Tile {
 /// what it is compiled for.
 type Run = unsafe fn(Sides<'_>, [usize; 2], *mut f32, usize);
 
-/// Adds so many rows of a right panel to a sum of as many columns as a tile has, or fewer; on such a processor.
+/// Adds a tile's rows of a right panel, whose number is given, to a sum of at most the tile's columns.
 type Add = unsafe fn(*const f32, usize, &mut [f32]);
 
 /// Packs rows of the left side into panels; on such a processor.
@@ -97,13 +97,13 @@ struct NextPanel<'a> {
 }
 
 impl NextPanel<'_> {
-    /// Where the next so many rows are.
+    /// Where the next `count` rows are.
     fn places(&self, count: usize) -> impl Iterator<Item = *const f32> {
         let rows = self.rows.iter().take(count);
         rows.map(|row| row[self.first..].as_ptr())
     }
 
-    /// Packs the next so many rows, or those that are left.
+    /// Packs the next `count` rows, or those that are left.
     fn pack(&mut self, tile: Tile, count: usize) {
         let (rows, left) = self.rows.split_at(count.min(self.rows.len()));
         let (packed, behind) = mem::take(&mut self.packed).split_at_mut(rows.len() * tile.width);
@@ -315,7 +315,7 @@ fn pack_right<const WIDTH: usize>(rows: &[&[f32]], first: usize, panel: &mut [f3
 ///
 /// # Safety
 ///
-/// The panel has as many columns, and so many rows.
+/// The panel has `WIDTH` columns and `rows` rows.
 #[inline(always)]
 unsafe fn add_rows<const WIDTH: usize>(right: *const f32, rows: usize, total: &mut [f32]) {
     let mut own = [0.0; WIDTH];

@@ -8,6 +8,7 @@
 //! and not, by luck, the right thing.
 
 mod block;
+mod calls;
 mod copies;
 mod text;
 mod warp;
@@ -30,15 +31,14 @@ use super::{Beside, Clusters, Device, FlushGrid, Piece, Problem, TensorCores, Wo
 use crate::memory::{AlignedBuffer, SLACK};
 use crate::program::artifact::DeviceCode;
 use crate::program::code::{CompiledCode, Program};
-use block::{
+use calls::{
     cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_multiply_group,
     cohort_sim_wait,
 };
 use text::Text;
 
-pub use block::{
-    Order, Threads, cohort_sim_barrier, cohort_sim_cluster_barrier, cohort_sim_grid_barrier,
-};
+pub use block::{Order, Threads};
+pub use calls::{cohort_sim_barrier, cohort_sim_cluster_barrier, cohort_sim_grid_barrier};
 pub use warp::{cohort_sim_to_bf16_pair, cohort_sim_to_tf32};
 
 /// The functions that kernels call where they run on the simulator.

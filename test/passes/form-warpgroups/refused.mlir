@@ -50,7 +50,7 @@ module {
           ragged.store %0, %h (d0) -> (d0) : memref<?x80xf32>
         }
       }
-      // expected-remark@+1 {{no warpgroups multiply this: its terms are no multiple of 64}}
+      // expected-remark@+1 {{no warpgroups multiply this: its number of terms is not a multiple of 64}}
       ragged.tiles over [512] small [2, 2, 16, 4] large [4, 2, 16, 2] from 100 largest [8, 16, 16, 4, 8, 4] from 1000 rounded bf16 weights {
         %0 = arith.constant 0.0 : f32
         %1 = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 512 + d1) k 80 columns 512 gates [0] copies [8, 4] from %0 : memref<?x80xf32>, memref<80x512xf32>, f32 -> f32

@@ -1,4 +1,4 @@
-// What stays as it is: rows of a number of elements that is no multiple of eight, those that are folded into or are on the chip, a
+// What stays as it is: rows whose number of elements is not a multiple of eight, those that are folded into or are on the chip, a
 // tile of which one left side cannot be kept, and tiles of another precision.
 // RUN: %batch-opt %s --keep-rows-bf16 | %FileCheck %s
 // CHECK-NOT: scratch bf16

@@ -159,7 +159,7 @@ fn block(module: &Emitter<'_>, name: &str, tiles: &Tiles, split: bool) {
     });
 }
 
-/// Whether all rows of a tile are valid, and just so many columns.
+/// Whether a tile has all of its rows and exactly `columns` columns.
 fn is_whole<'c>(e: &Emitter<'c>, [rows, of_tile]: [Val<'c>; 2], columns: i64) -> Val<'c> {
     let others = e.b.xori(of_tile, e.int(columns));
     let missing = e.b.ori(e.sub(e.int(TILE_ROWS), rows), others);

@@ -44,7 +44,7 @@ use melior::{
 };
 
 use super::Result;
-use super::function::{Lowered, SHARED, add_function, in_waves, is_foreign};
+use super::function::{Block, Lowered, SHARED, add_function, in_waves, is_foreign};
 use super::ops::{THREADS, block as block_id, store_neighbours};
 use crate::emit::{Emitter, Width};
 use eval::{Call, Memory};
@@ -259,7 +259,7 @@ impl<'c> Writer<'_, 'c> {
             module,
             &function.symbol,
             pointers,
-            (THREADS, shared),
+            Block::new(THREADS, shared),
             |e, arguments, memory| {
                 // Where there is no shared memory, nobody asks for it.
                 let shared = memory.unwrap_or_else(|| e.int(0));

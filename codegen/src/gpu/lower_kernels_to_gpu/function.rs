@@ -6,15 +6,14 @@ use cohort_abi::gpu::{
     Precision, STATIC_SHARED_BYTES, dynamic_shared_bytes,
 };
 use cohort_dialects::builder::{
-    Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, operations_of,
-    region_with_block,
+    Builder, Dialect, Op, Val, arguments_of, element_of, name_of, operands_of, region_with_block,
 };
 use cohort_dialects::keys;
 use cohort_dialects::marks;
 use cohort_passes::kernel::description::{ConstantDescription, GpuDescription, to_json};
 use cohort_passes::kernel::rows::layout::{Place, Slot, round_up};
 use cohort_passes::pass::error;
-use cohort_passes::support::ir::{nested_ops, set_attribute, symbol_of};
+use cohort_passes::support::ir::{nested_ops, set_attribute};
 use melior::{
     Context,
     ir::{
@@ -306,22 +305,22 @@ fn fits(op: OperationRef<'_, '_>, bytes: i64, most: i64) -> Result<()> {
     }
 }
 
-/// What the runtime must know of a function of a tile, which is used from so many rows on.
-fn described(
-    symbol: String,
-    (size, from_rows): (Size, i64),
-    tile: &Tile<'_>,
+/// Threads of a block, and its shared memory: bytes, and what its address is a multiple of.
+#[derive(Clone, Copy)]
+pub struct Block {
+    threads: i64,
     shared: i64,
-) -> GpuFunction {
-    GpuFunction {
-        symbol,
-        from_rows: from_rows as u64,
-        threads: size.threads() as u32,
-        tile_rows_per_row: tile.matrix_rows() as u64,
-        tile_rows: size.block_rows() as u64,
-        column_blocks: size.column_blocks(tile.gates()) as u32,
-        shared_bytes: shared as u32,
-        calls: None,
+    alignment: i64,
+}
+
+impl Block {
+    /// With shared memory of which 16 bytes can be loaded at once.
+    pub fn new(threads: i64, shared: i64) -> Block {
+        Block {
+            threads,
+            shared,
+            alignment: 16,
+        }
     }
 }
 
@@ -342,40 +341,55 @@ impl<'c> FunctionWriter<'_, 'c> {
             ("large", tile.large, SHARED),
         ];
         sizes.extend(tile.largest.map(|size| ("largest", size, MOST_SHARED)));
-        let functions = sizes.into_iter().map(|(suffix, (size, from_rows), most)| {
-            let symbol = format!("{name}_{suffix}");
-            let shared = size.shared_bytes(tile.gates());
-            fits(tile.op, shared, most)?;
-            self.function(&symbol, (size.threads(), shared), |e, frame| {
-                tile::write(e, frame, tile, size);
-                Ok(())
-            })?;
-            Ok(described(symbol, (size, from_rows), tile, shared))
+        let functions = sizes.into_iter().map(|(suffix, size, most)| {
+            let (_, described) = self.sized(format!("{name}_{suffix}"), tile, size, most)?;
+            Ok(described)
         });
         functions.collect()
     }
 
     /// The function for cards whose warpgroups multiply, where there is one.
     fn grouped(&self, name: &str, tile: &Tile<'c>) -> Result<Option<GpuFunction>> {
-        let Some((size, from_rows)) = tile.grouped else {
+        let Some(size) = tile.grouped else {
             return Ok(None);
         };
         let symbol = format!("{name}_warpgroups");
+        let (function, described) = self.sized(symbol, tile, size, MOST_CLUSTER_SHARED)?;
+        let only = Attribute::unit(self.context);
+        set_attribute(function, marks::BY_WARPGROUPS, only);
+        Ok(Some(described))
+    }
+
+    /// Writes the function of a tile of one size, used for at least `from_rows` rows, of whose shared memory a block may have `most`
+    /// bytes.
+    fn sized(
+        &self,
+        symbol: String,
+        tile: &Tile<'c>,
+        (size, from_rows): (Size, i64),
+        most: i64,
+    ) -> Result<(OperationRef<'c, 'c>, GpuFunction)> {
         let shared = size.shared_bytes(tile.gates());
-        fits(tile.op, shared, MOST_CLUSTER_SHARED)?;
-        let function = self.function(&symbol, (size.threads(), shared), |e, frame| {
+        fits(tile.op, shared, most)?;
+        let block = Block {
+            alignment: size.alignment(),
+            ..Block::new(size.threads(), shared)
+        };
+        let function = self.function(&symbol, block, |e, frame| {
             tile::write(e, frame, tile, size);
             Ok(())
         })?;
-        let only = Attribute::unit(self.context);
-        set_attribute(function, marks::BY_WARPGROUPS, only);
-        let memory = shared_of(&symbol);
-        let operations = operations_of(self.module.block()).into_iter();
-        for global in operations.filter(|op| symbol_of(*op).as_deref() == Some(&memory)) {
-            let alignment = self.module.i64_attr(tile::PATTERN_BYTES);
-            set_attribute(global, keys::ALIGNMENT, alignment);
-        }
-        Ok(Some(described(symbol, (size, from_rows), tile, shared)))
+        let described = GpuFunction {
+            symbol,
+            from_rows: from_rows as u64,
+            threads: size.threads() as u32,
+            tile_rows_per_row: tile.matrix_rows() as u64,
+            tile_rows: size.block_rows() as u64,
+            column_blocks: size.column_blocks(tile.gates()) as u32,
+            shared_bytes: shared as u32,
+            calls: None,
+        };
+        Ok((function, described))
     }
 
     /// The functions that flushes run in the place of the small one, where there are some: in blocks by themselves, and in
@@ -407,7 +421,7 @@ impl<'c> FunctionWriter<'_, 'c> {
     ) -> Result<GpuFunction> {
         let shared = size.shared_bytes(&tile.chains);
         fits(tile.op, shared, most)?;
-        let function = self.function(&symbol, (THREADS, shared), |e, frame| {
+        let function = self.function(&symbol, Block::new(THREADS, shared), |e, frame| {
             resident::write(e, frame, tile, (size, blocks, self.number));
             Ok(())
         })?;
@@ -432,7 +446,7 @@ impl<'c> FunctionWriter<'_, 'c> {
         let slots = round_up(self.memory.shared[number], 16);
         let shared = slots + rows::lanes_bytes(rows);
         fits(rows.op, shared, SHARED)?;
-        self.function(name, (THREADS, shared), |e, frame| {
+        self.function(name, Block::new(THREADS, shared), |e, frame| {
             rows::write(e, frame, rows, slots)
         })?;
         Ok(vec![GpuFunction {
@@ -447,11 +461,11 @@ impl<'c> FunctionWriter<'_, 'c> {
         }])
     }
 
-    /// Adds a function; `block` is the threads of a block and its bytes of shared memory.
+    /// Adds a function.
     fn function(
         &self,
         symbol: &str,
-        block: (i64, i64),
+        block: Block,
         body: impl FnOnce(&Emitter<'c>, &Frame<'_, 'c>) -> Result<()>,
     ) -> Result<OperationRef<'c, 'c>> {
         let pointers =
@@ -491,33 +505,32 @@ impl<'c> FunctionWriter<'_, 'c> {
     }
 }
 
-/// Appends a function that takes an `i64` and `pointers` pointers to the `gpu.module`; a block has `threads` threads and
-/// `shared` bytes of shared memory. `body` gets the arguments and, if there is any, the shared memory.
+/// Appends a function that takes an `i64` and `pointers` pointers to the `gpu.module`. `body` gets the arguments and, if there is any, the shared memory.
 pub fn add_function<'c>(
     (context, module): (&'c Context, &Builder<'c>),
     symbol: &str,
     pointers: usize,
-    (threads, shared): (i64, i64),
+    block: Block,
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
 ) -> OperationRef<'c, 'c> {
     let mut arguments = vec![module.i64()];
     arguments.extend(vec![module.pointer_in(1); pointers]);
-    let signature = (&arguments[..], threads as i32);
-    add_kernel((context, module), symbol, signature, shared, body)
+    add_kernel((context, module), symbol, &arguments, block, body)
 }
 
 /// The same of any arguments.
 pub fn add_kernel<'c>(
     (context, module): (&'c Context, &Builder<'c>),
     symbol: &str,
-    (arguments, threads): (&[Type<'c>], i32),
-    shared: i64,
+    arguments: &[Type<'c>],
+    block: Block,
     body: impl FnOnce(&Emitter<'c>, &[Val<'c>], Option<Val<'c>>),
 ) -> OperationRef<'c, 'c> {
     let pointer = module.pointer_in(1);
     let memory = shared_of(symbol);
-    if shared > 0 {
-        shared_memory((context, module), &memory, shared);
+    let has_memory = block.shared > 0;
+    if has_memory {
+        shared_memory((context, module), &memory, block);
     }
     let (region, entry) = region_with_block(arguments, module.location);
     let inside = Builder::at_end(context, entry, module.location);
@@ -525,7 +538,7 @@ pub fn add_kernel<'c>(
         pointer,
         ..Emitter::new(inside)
     };
-    let shared = (shared > 0).then(|| {
+    let shared = has_memory.then(|| {
         let name = module.symbol(&memory);
         let pointer = module.pointer_in(3);
         e.b.value_with(
@@ -539,7 +552,7 @@ pub fn add_kernel<'c>(
     e.b.op(Op::GpuReturn, &[], &[], &[], vec![]);
 
     let ty: Type<'c> = FunctionType::new(context, arguments, &[]).into();
-    let blocks = THREADS_A_PROCESSOR / i64::from(threads).clamp(1, THREADS_A_PROCESSOR);
+    let blocks = THREADS_A_PROCESSOR / block.threads.clamp(1, THREADS_A_PROCESSOR);
     module.op(
         Op::GpuFunc,
         &[],
@@ -552,7 +565,10 @@ pub fn add_kernel<'c>(
                 marks::BLOCKS_A_PROCESSOR,
                 IntegerAttribute::new(module.i32(), blocks).into(),
             ),
-            (keys::KNOWN_BLOCK_SIZE, module.i32s(&[threads, 1, 1])),
+            (
+                keys::KNOWN_BLOCK_SIZE,
+                module.i32s(&[block.threads as i32, 1, 1]),
+            ),
         ],
         vec![region],
     )
@@ -564,11 +580,12 @@ pub fn shared_of(function: &str) -> String {
 }
 
 /// Shared memory of a function; of unknown size where whoever launches it gives it.
-fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &str, bytes: i64) {
-    let is_dynamic = dynamic_shared_bytes(bytes as u32) > 0;
+fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &str, block: Block) {
+    let bytes = block.shared as u32;
+    let is_dynamic = dynamic_shared_bytes(bytes) > 0;
     let (declared, linkage) = match is_dynamic {
         true => (0, module.external_linkage()),
-        false => (bytes as u32, module.internal_linkage()),
+        false => (bytes, module.internal_linkage()),
     };
     let ty = module.llvm_array(declared, module.i8());
     module.op(
@@ -580,7 +597,7 @@ fn shared_memory<'c>((context, module): (&'c Context, &Builder<'c>), symbol: &st
             (keys::GLOBAL_TYPE, TypeAttribute::new(ty).into()),
             (keys::LINKAGE, linkage),
             (keys::ADDR_SPACE, module.i32_attr(3)),
-            (keys::ALIGNMENT, module.i64_attr(16)),
+            (keys::ALIGNMENT, module.i64_attr(block.alignment)),
         ],
         vec![melior::ir::Region::new()],
     );

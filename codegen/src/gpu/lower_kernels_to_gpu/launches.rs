@@ -218,7 +218,10 @@ impl<'c> Tile<'c> {
             let is_last = results.iter().all(|sum| !is_continued(block, *sum));
             if is_last {
                 sums.extend(results.iter().map(|sum| whole.id(*sum)));
-                let rounding = is_rounded.then_some((precision, grouped.is_some()));
+                let rounding = is_rounded.then_some(Rounding {
+                    precision,
+                    is_grouped: grouped.is_some(),
+                });
                 chains.push(Chain::read(kernel, &whole, products, rounding)?);
             }
         }
@@ -277,6 +280,26 @@ impl<'c> Tile<'c> {
     }
 }
 
+/// How the weights of a tile are rounded when they are loaded, and whether warpgroups multiply them as well.
+#[derive(Clone, Copy)]
+struct Rounding {
+    precision: Precision,
+    is_grouped: bool,
+}
+
+/// The tiles of a kernel over rows; a kernel over calls has none.
+pub fn tiles<'a>(op: OperationRef<'_, 'a>) -> Result<Vec<Tile<'a>>> {
+    if !nested_ops(op).into_iter().any(|op| Op::RaggedTiles.is(op)) {
+        return Ok(vec![]);
+    }
+    let launches = read(&Kernel::read(op)?)?.into_iter();
+    let tiles = launches.filter_map(|(_, launch)| match launch {
+        Launch::Tile(tile) => Some(*tile),
+        Launch::Rows(_) => None,
+    });
+    Ok(tiles.collect())
+}
+
 /// Whether the left sides of a tile's products are kept in bf16.
 fn keeps_rows(tiles: OperationRef<'_, '_>) -> bool {
     let products = nested_ops(tiles).into_iter();
@@ -304,7 +327,7 @@ impl<'c> Chain<'c> {
         kernel: &Kernel<'c>,
         whole: &Body<'c>,
         last: OperationRef<'c, 'c>,
-        rounding: Option<(Precision, bool)>,
+        rounding: Option<Rounding>,
     ) -> Result<Chain<'c>> {
         let mut segments = vec![Segment::read(kernel, last, rounding)?];
         let mut first = last;
@@ -333,7 +356,7 @@ impl Segment {
     fn read<'c>(
         kernel: &Kernel<'c>,
         op: OperationRef<'c, 'c>,
-        rounding: Option<(Precision, bool)>,
+        rounding: Option<Rounding>,
     ) -> Result<Segment> {
         let operands = operands_of(op);
         let address = |name: Key<'_>| {
@@ -350,8 +373,9 @@ impl Segment {
             },
             _ => None,
         };
-        let rounded = rounding.map(|(precision, _)| {
-            let param = param.ok_or_else(|| error(op, "expected a parameter as it is"))?;
+        let rounded = |precision, by_columns| {
+            let param =
+                (param.clone()).ok_or_else(|| error(op, "expected a parameter as it is"))?;
             let [down @ 0..=i64::MAX, across @ 0..=i64::MAX] =
                 [0, 1].map(|dim| right_address.coefficient(dim))
             else {
@@ -365,17 +389,13 @@ impl Segment {
                 strides: [down as u64, across as u64],
                 k: k as u64,
                 columns: columns as u64,
-                by_columns: false,
+                by_columns,
             })
-        });
-        let rounded = rounded.transpose()?;
-        let is_grouped = rounding.is_some_and(|(_, is_grouped)| is_grouped);
-        let by_columns = rounded.clone().filter(|_| is_grouped).map(|mut rounded| {
-            if let ConstantDescription::Rounded { by_columns, .. } = &mut rounded {
-                *by_columns = true;
-            }
-            rounded
-        });
+        };
+        let of_warps = rounding.map(|of| rounded(of.precision, false));
+        let of_groups = rounding.filter(|of| of.is_grouped);
+        let of_groups = of_groups.map(|of| rounded(of.precision, true));
+        let (rounded, by_columns) = (of_warps.transpose()?, of_groups.transpose()?);
         Ok(Segment {
             left: kernel.place(operands[0]),
             left_address: address(keys::LEFT_ADDRESS)?,

@@ -136,10 +136,8 @@ pub fn multiply_matrices<'c>(
     let result = e.b.llvm_struct(&[e.b.f32(); 4]);
     let sums =
         e.b.value_with(Op::NvvmMmaSync, &operands, result, &attributes);
-    [0, 1, 2, 3].map(|at| {
-        let position = [(keys::POSITION, e.b.i64s(&[at]))];
-        e.b.value_with(Op::LlvmExtractvalue, &[sums], e.b.f32(), &position)
-    })
+    let sums = e.b.unpack_struct(sums, 4, e.b.f32());
+    [sums[0], sums[1], sums[2], sums[3]]
 }
 
 /// Neighbouring elements of 4 bytes, loaded at once; their address is a multiple of all their bytes.

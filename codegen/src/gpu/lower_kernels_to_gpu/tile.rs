@@ -42,7 +42,7 @@ pub use lanes::load_floats;
 pub use resident::Resident;
 pub use size::{GROUP_TERMS, Gates, STAGES, Size, Unit, WARPS};
 pub use tensor::factors;
-pub use warpgroup::{PATTERN_BYTES, WAIT};
+pub use warpgroup::WAIT;
 
 /// Sums of a chain in registers, by gate, row and column.
 type Sums<'c> = Vec<Val<'c>>;

@@ -23,7 +23,7 @@ use super::{
     BLOCK_OF, CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_ARRIVE, GRID_WAIT, IN_CLUSTER, SHARED_FROM,
 };
 use crate::emit::{Emitter, Width};
-use crate::gpu::lower_kernels_to_gpu::function::add_kernel;
+use crate::gpu::lower_kernels_to_gpu::function::{Block, add_kernel};
 use crate::gpu::lower_kernels_to_gpu::ops::{
     THREADS, barrier, below, block, commit_copies, divide, thread, wait_for_copies, when,
 };
@@ -102,12 +102,11 @@ impl Flush {
             }
             declare(module, &self.block_function(symbol), &types, attributes);
         }
-        let body = (&[pointer][..], self.threads as i32);
         add_kernel(
             (context, module),
             self.symbol,
-            body,
-            memory.bytes,
+            &[pointer],
+            Block::new(self.threads.into(), memory.bytes),
             |e, arguments, shared| {
                 let Some(shared) = shared else { return };
                 Writer {

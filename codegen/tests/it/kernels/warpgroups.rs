@@ -13,7 +13,8 @@ use crate::simulator::{
     Call, How, Order, Simulator, Tiles, gpu_text_of_loops, loops_text, planned_text, ptx,
 };
 
-/// Columns of each row that the first product computes, and of the result's, of so many gates that are added.
+/// A first product whose rows have `inner` columns, multiplied by the matrices of `gates` gates with `columns` columns each, which
+/// are added.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     inner: usize,
@@ -266,6 +267,7 @@ fn a_missing_fence_or_wait_of_warpgroups_is_seen() {
         let gone = changed.remove(at);
         // The text ends behind a brace of another function's or its own.
         let changed = format!("{before}{}\n", changed.join("\n"));
+        cohort_ptx::Module::parse(&changed).expect("PTX");
         let found = case.interpret(&simulator, &changed, rows);
         assert_ne!(found.as_ref(), Ok(&right), "without line {at}: {gone}");
     }

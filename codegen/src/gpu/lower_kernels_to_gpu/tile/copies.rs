@@ -53,7 +53,7 @@ struct Pieces<'c> {
 }
 
 impl<'c> Pieces<'c> {
-    /// The piece of a row that is so many rows, a multiple of eight, behind the first one.
+    /// The piece of the row `after` rows below the first; `after` is a multiple of eight.
     fn part(&self, e: &Emitter<'c>, base: Val<'c>, after: i64, valid: Option<Val<'c>>) -> Part<'c> {
         let width = warpgroup::PIECE_BYTES / 2;
         let first = warpgroup::place(e, self.row, self.piece);
@@ -194,25 +194,25 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         let column_bytes = segment.k * 2;
         let base = writer.frame.constant(weight);
         let base = e.offset_by(base, offset * column_bytes);
-        let dealt = self.pieces(e, columns);
+        let own = self.pieces(e, columns);
         let of_column = |column| e.offset(base, e.times(column, column_bytes));
-        let first = of_column(e.add(writer.first_column, dealt.row));
-        let parts = (0..).zip(&dealt.valid).map(|(number, valid)| {
-            let after = number * dealt.rows;
+        let first = of_column(e.add(writer.first_column, own.row));
+        let parts = (0..).zip(&own.valid).map(|(number, valid)| {
+            let after = number * own.rows;
             let base = match all % columns {
                 0 => e.offset_by(first, after * column_bytes),
                 _ => {
-                    let column = e.add(writer.first_column, e.add(dealt.row, e.int(after)));
+                    let column = e.add(writer.first_column, e.add(own.row, e.int(after)));
                     of_column(e.min(column, e.int(all - 1)))
                 }
             };
-            dealt.part(e, base, gate * columns + after, *valid)
+            own.part(e, base, gate * columns + after, *valid)
         });
         parts.collect()
     }
 
-    /// Deals pieces of so many rows of a buffer to the threads, for products of warpgroups: each thread has the same piece of
-    /// rows that are equally far apart, so that the rest of their places is the same.
+    /// Assigns the pieces of `rows` rows of a buffer to threads, for products of warpgroups. A thread has the same piece of
+    /// rows at a fixed stride, a multiple of eight, so their addresses differ by constants.
     fn pieces(&self, e: &Emitter<'c>, rows: i64) -> Pieces<'c> {
         let size = self.writer.size;
         let of_row = size.depth * 2 / warpgroup::PIECE_BYTES;
@@ -233,13 +233,13 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
     /// Pieces of rows of the left side, for products of warpgroups.
     fn rows_parts(&self, e: &Emitter<'c>, segment: &Segment) -> Vec<Part<'c>> {
         let writer = self.writer;
-        let dealt = self.pieces(e, writer.size.block_rows());
-        let first = e.add(writer.first_row, dealt.row);
-        let parts = (0..).zip(&dealt.valid).map(|(number, valid)| {
-            let after = number * dealt.rows;
+        let own = self.pieces(e, writer.size.block_rows());
+        let first = e.add(writer.first_row, own.row);
+        let parts = (0..).zip(&own.valid).map(|(number, valid)| {
+            let after = number * own.rows;
             let row = writer.row(e, e.add(first, e.int(after)));
             let base = writer.left_row(e, segment, &row);
-            dealt.part(e, base, after, *valid)
+            own.part(e, base, after, *valid)
         });
         parts.collect()
     }

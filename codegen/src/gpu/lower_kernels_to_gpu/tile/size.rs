@@ -4,6 +4,7 @@ use cohort_abi::gpu::Precision;
 
 use super::super::function::SHARED;
 use super::super::ops::{THREADS, WARP, WIDE};
+use super::warpgroup::PATTERN_BYTES;
 
 /// Warps of a block, and buffers of each side, but of the largest tiles.
 pub const WARPS: i64 = THREADS / WARP;
@@ -25,7 +26,7 @@ const SUMS_PADDING: i64 = 8;
 pub enum Unit {
     /// Each lane its own sums, in `f32`.
     Lanes,
-    /// The warp as a whole; so many warps lie side by side. The right side may be rounded already, and the left side kept
+    /// The warp as a whole; `across` warps lie side by side. The right side may be rounded already, and the left side kept
     /// in bf16.
     Tensor {
         precision: Precision,
@@ -69,7 +70,7 @@ pub const GROUP_ROWS: i64 = 64;
 pub const GROUP_WARPS: i64 = 4;
 
 impl Size {
-    /// The size of so many warpgroups, with so many columns of each sum.
+    /// The size of `groups` warpgroups, with `columns` columns of each sum and `stages` buffers.
     pub fn of_warpgroups([groups, columns, stages]: [i64; 3]) -> Size {
         Size {
             unit: Unit::Warpgroups,
@@ -94,6 +95,14 @@ impl Size {
             ..
         } = self;
         [rows, columns, depth, across, warps, stages]
+    }
+
+    /// What the address of a block's shared memory is a multiple of: of the copies, or of the pattern of the swizzle.
+    pub fn alignment(self) -> i64 {
+        match self.unit {
+            Unit::Warpgroups => PATTERN_BYTES,
+            Unit::Lanes | Unit::Tensor { .. } => 16,
+        }
     }
 
     /// Threads of a block.

@@ -12,7 +12,7 @@
 
 use cohort_dialects::builder::{Op, Val};
 use cohort_dialects::keys;
-use melior::ir::{Type, ValueLike};
+use melior::ir::ValueLike;
 
 use super::super::ops::divide;
 use super::super::site::memory;
@@ -56,13 +56,9 @@ pub fn begin<'c>(
     let shared = memory(e, true);
     let left = shared.offset(left, e.times(group, GROUP_ROWS * ROW_BYTES));
     e.b.op(Op::NvvmWgmmaFence, &[], &[], &[], vec![]);
-    let ty = struct_type(e, sums.len());
-    let mut all = e.b.value(Op::LlvmMlirUndef, &[], ty);
-    for (register, number) in order(writer, gates).into_iter().enumerate() {
-        let position = [(keys::POSITION, e.b.i64s(&[register as i64]))];
-        all =
-            e.b.value_with(Op::LlvmInsertvalue, &[all, sums[number]], ty, &position);
-    }
+    let in_order = order(writer, gates).into_iter();
+    let registers: Vec<_> = in_order.map(|number| sums[number]).collect();
+    let mut all = e.b.pack_struct(&registers);
     let (bf16, as_it_is, by_rows) = (
         e.b.warpgroup_type(true),
         e.b.warpgroup_scale(false),
@@ -90,8 +86,12 @@ pub fn begin<'c>(
                 e.b.shrui(e.and(at, ADDRESS_BITS), e.int(i64::from(UNIT_BITS)));
             e.b.ori(at, e.int(DESCRIPTOR))
         });
-        all =
-            e.b.value_with(Op::NvvmWgmmaMmaAsync, &[all, a, b], ty, &attributes);
+        all = e.b.value_with(
+            Op::NvvmWgmmaMmaAsync,
+            &[all, a, b],
+            all.r#type(),
+            &attributes,
+        );
     }
     e.b.op(Op::NvvmWgmmaCommitGroup, &[], &[], &[], vec![]);
     all
@@ -106,13 +106,7 @@ pub fn wait<'c>(
     all: Val<'c>,
 ) -> Sums<'c> {
     let order = order(writer, gates);
-    let extract = |from: Val<'c>, register: usize| {
-        let position = [(keys::POSITION, e.b.i64s(&[register as i64]))];
-        e.b.value_with(Op::LlvmExtractvalue, &[from], e.b.f32(), &position)
-    };
-    let begun: Vec<Val<'c>> = (0..order.len())
-        .map(|register| extract(all, register))
-        .collect();
+    let begun = e.b.unpack_struct(all, order.len(), e.b.f32());
     let outputs = vec!["=f".to_owned(); begun.len()];
     let tied = (0..begun.len()).map(|register| register.to_string());
     let constraints: Vec<String> = outputs.into_iter().chain(tied).collect();
@@ -123,9 +117,10 @@ pub fn wait<'c>(
     ];
     let done =
         e.b.value_with(Op::LlvmInlineAsm, &begun, all.r#type(), &attributes);
+    let done = e.b.unpack_struct(done, order.len(), e.b.f32());
     let mut sums = begun;
-    for (register, number) in order.into_iter().enumerate() {
-        sums[number] = extract(done, register);
+    for (number, sum) in order.into_iter().zip(done) {
+        sums[number] = sum;
     }
     sums
 }
@@ -146,8 +141,4 @@ fn order(writer: &Writer<'_, '_, '_>, gates: i64) -> Vec<usize> {
         }
     }
     order
-}
-
-fn struct_type<'c>(e: &Emitter<'c>, registers: usize) -> Type<'c> {
-    e.b.llvm_struct(&vec![e.b.f32(); registers])
 }
