@@ -37,7 +37,7 @@ use crate::execute::{Executor, Generation, Wanted};
 use crate::failure::{InstanceError, Stop};
 use crate::instance::{Machine, Ticket};
 use crate::io::feed::Feed;
-use crate::memory::arena::{InputBlock, InputRows};
+use crate::memory::inputs::{InputBlock, InputRows};
 use crate::program::code::Program;
 use crate::program::numbering::Numbering;
 use crate::program::slot::slot_count;
@@ -247,7 +247,7 @@ impl Backward {
             let position = u32::try_from(block.rows);
             let position = position.map_err(|_| Error::BatchTooLarge(TOO_MANY.to_owned()))?;
             let numbers = weighed.numbers[first..first + count].iter();
-            (block.bytes).extend(numbers.flat_map(|number| number.to_le_bytes()));
+            numbers.for_each(|number| block.extend(&number.to_le_bytes()));
             block.rows += rows;
             let bucket = Numbering::of(manifest).input(self.chunk, pool);
             seeds.push(Seed {
@@ -345,8 +345,7 @@ impl Backward {
         }
         machine.executor.drop_inputs(self.chunk);
         for block in &mut self.weights.row_pools {
-            block.bytes.clear();
-            block.rows = 0;
+            block.truncate(0, 0);
         }
         self.stats.seconds += begin.elapsed().as_secs_f64();
         Ok(())

@@ -21,6 +21,7 @@ mod indices;
 mod kernel;
 mod launch;
 mod launched;
+mod lent;
 mod lists;
 mod on_device;
 mod padded;
@@ -45,7 +46,8 @@ use crate::device::runner::Runner;
 use crate::error::Error;
 use crate::execute::workers::Workers;
 use crate::memory::AlignedBuffer;
-use crate::memory::arena::{Arena, InputRows, PoolBase, Region};
+use crate::memory::arena::{Arena, PoolBase, Region};
+use crate::memory::inputs::InputRows;
 use crate::program::call_form::CallForm;
 use crate::program::code::Program;
 use crate::program::numbering::Numbering;
@@ -101,6 +103,8 @@ pub struct Settings {
     pub ragged_storage: bool,
     /// Without, what lengths make is made for each launch.
     pub shared_prelude: bool,
+    /// From so many bytes on, inputs of a row pool may be lent.
+    pub lends_from: u64,
     /// Whether flushes may have an end.
     pub is_timed: bool,
 }
@@ -154,6 +158,7 @@ pub struct Executor {
     /// Copies of operands, without gather fusion.
     copies: AlignedBuffer,
     gather_fusion: bool,
+    lends_from: u64,
     /// Spent before kernels are launched.
     schedule_nanoseconds: u64,
     /// Of these, on rows and indices, if some kernel is ragged.
@@ -305,6 +310,7 @@ impl Executor {
             identity_length: 0,
             copies: AlignedBuffer::default(),
             gather_fusion: settings.gather_fusion,
+            lends_from: settings.lends_from,
             schedule_nanoseconds: 0,
             prelude_nanoseconds: 0,
             bases: Vec::new(),
@@ -371,9 +377,38 @@ impl Executor {
 
     /// Takes the rows of a chunk of inputs; drops those that it had.
     pub fn put_inputs(&mut self, chunk: usize, inputs: &InputRows) -> Result<(), Error> {
+        // SAFETY: nothing is lent.
+        unsafe { self.take_inputs(chunk, inputs, u64::MAX) }
+    }
+
+    /// The same, but kernels read large blocks of rows where they are ([`Settings::lends_from`]), if they can.
+    ///
+    /// # Safety
+    ///
+    /// The inputs stay as they are until they are [dropped](Executor::drop_inputs), or all are ([`Executor::reset`]).
+    pub unsafe fn lend_inputs(&mut self, chunk: usize, inputs: &InputRows) -> Result<(), Error> {
+        // A device has its own copy, and who looks at launches wants all rows of a pool in one place.
+        let may_lend = self.device.is_none() && self.inspector.is_none();
+        let lends_from = if may_lend { self.lends_from } else { u64::MAX };
+        // SAFETY: the caller's promise.
+        unsafe { self.take_inputs(chunk, inputs, lends_from) }
+    }
+
+    /// # Safety
+    ///
+    /// As of [`Executor::lend_inputs`], if a block has `lends_from` bytes.
+    unsafe fn take_inputs(
+        &mut self,
+        chunk: usize,
+        inputs: &InputRows,
+        lends_from: u64,
+    ) -> Result<(), Error> {
         self.drop_inputs(chunk);
         let copy = |from: &[u8], to: &mut [u8]| self.workers.copy(from, to);
-        (self.arena).put_inputs(inputs, &mut self.chunks[chunk], copy)?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            (self.arena).lend_inputs(inputs, &mut self.chunks[chunk], lends_from, copy)?;
+        }
         if let Some(runner) = &mut self.device {
             self.chunks[chunk]
                 .iter()
@@ -471,6 +506,7 @@ impl Executor {
         if self.has_ragged {
             self.find_tables()?;
         }
+        self.copy_mixed();
         self.spent(Span::Schedule, begin);
         let scheduled = Instant::now();
         let elapsed = scheduled - begin;
@@ -593,6 +629,7 @@ impl Executor {
             tables: &self.tables,
             identity: self.identity.words_mut(),
             bases: &self.bases,
+            lent: self.arena.lent(),
             workers: &self.workers,
             copies: (!self.gather_fusion).then(|| self.copies.bytes_mut().as_mut_ptr()),
             end,

@@ -4,6 +4,7 @@ pub(crate) mod align;
 pub mod arena;
 pub mod bump;
 mod caches;
+pub mod inputs;
 mod machine;
 pub(crate) mod rows;
 

@@ -132,6 +132,7 @@ impl Session {
                 remapping: config.remapping,
                 ragged_storage: config.ragged_storage,
                 shared_prelude: config.shared_prelude,
+                lends_from: config.lends_from,
                 is_timed: config.limits.max_time.is_some(),
             },
             scheduler,

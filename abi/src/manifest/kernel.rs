@@ -314,6 +314,19 @@ impl WeightFormat {
     }
 }
 
+impl<RowPool: Copy> Operand<RowPool> {
+    /// The row pool of its rows, if it has rows.
+    pub fn pool(&self) -> Option<RowPool> {
+        match *self {
+            Operand::Row { pool }
+            | Operand::Rows { pool }
+            | Operand::Ragged { pool, .. }
+            | Operand::Stacked { pool, .. } => Some(pool),
+            Operand::Scalar(_) | Operand::Length => None,
+        }
+    }
+}
+
 impl<RowPool> Operand<RowPool> {
     fn with<S>(self, pool: &mut impl FnMut(RowPool) -> S) -> Operand<S> {
         match self {

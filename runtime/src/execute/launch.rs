@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::execute::workers::{Shape, Workers};
 use crate::late;
 use crate::memory::arena::PoolBase;
+use crate::memory::inputs::Lent;
 use crate::report::laps::Laps;
 use crate::report::profile::{Profile, Span};
 use crate::report::stats::{Launches, Modes};
@@ -77,6 +78,8 @@ pub(super) struct Flush<'a> {
     /// 0, 1, 2, … as long as any list.
     pub identity: &'a [u32],
     pub bases: &'a [PoolBase],
+    /// What is read elsewhere; no operand of a launch has rows of it and others.
+    pub lent: &'a [Lent],
     pub workers: &'a Workers,
     /// Room for the copies of one launch's operands, when they are copied.
     pub copies: Option<*mut u8>,
@@ -232,6 +235,14 @@ impl Flush<'_> {
         Ok(())
     }
 
+    /// Where the rows of a row pool are that a launch reads as an operand, of which this is one.
+    fn base(&self, pool: usize, row: u32) -> PoolBase {
+        let base = self.bases[pool];
+        let mut lent = self.lent.iter();
+        let lent = lent.find(|lent| lent.has(pool, row));
+        lent.map_or(base, |lent| lent.base(base.row_bytes))
+    }
+
     /// Operations of all launches, but for those of lists.
     fn work(&self) -> u64 {
         let launched = self.cached.iter().chain(self.placed);
@@ -331,29 +342,32 @@ fn operands<'a>(
                 (None, _) => index,
             }),
             Operand::Ragged { pool, .. } | Operand::Row { pool } if placed.ragged.is_some() => {
-                let base = &flush.bases[*pool];
                 let launch = placed.ragged.unwrap_or(0);
                 match flush.ragged.run(launch, position) {
                     Run::ByCall => {
                         modes.gathered += 1;
                         let firsts = flush.ragged.firsts(launch, position);
-                        rows_from(base, 0, firsts)
+                        rows_from(flush.base(*pool, firsts[0]), 0, firsts)
                     }
                     Run::OnePiece { first } => {
                         modes.contiguous += 1;
+                        let base = flush.base(*pool, first);
                         rows_from(base, first, &flush.identity[..entries])
                     }
                     Run::Pieces => {
                         modes.contiguous += 1;
+                        let firsts = flush.ragged.firsts(launch, position);
+                        let base = flush.base(*pool, firsts[0]);
                         pieces.push(PieceOperand {
                             position,
                             row_bytes: base.row_bytes,
-                            firsts: flush.ragged.firsts(launch, position),
+                            firsts,
                         });
                         rows_from(base, 0, &flush.identity[..entries])
                     }
                     Run::Listed { first, list } => {
                         let list = flush.tables.list(list);
+                        let base = flush.base(*pool, first.wrapping_add(list[0]));
                         match is_identical(list) {
                             true => modes.identical += 1,
                             false => modes.gathered += 1,
@@ -378,7 +392,7 @@ fn operands<'a>(
             Operand::Row { pool }
             | Operand::Ragged { pool, .. }
             | Operand::Stacked { pool, .. } => {
-                let base = &flush.bases[*pool];
+                let base = flush.base(*pool, index[0]);
                 if is_contiguous(index) {
                     modes.contiguous += 1;
                     rows_from(base, index[0], &flush.identity[..entries])
@@ -402,7 +416,7 @@ fn operands<'a>(
 }
 
 /// What the kernel is given for rows: those that a list counts from a row of a row pool.
-fn rows_from(base: &PoolBase, first: u32, list: &[u32]) -> OperandRef {
+fn rows_from(base: PoolBase, first: u32, list: &[u32]) -> OperandRef {
     OperandRef {
         base: (base.address)
             .wrapping_add(first as usize * base.row_bytes)

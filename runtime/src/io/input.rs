@@ -34,8 +34,8 @@ use cohort_abi::manifest::Manifest;
 
 use crate::error::Error;
 use crate::failure::InstanceError;
-use crate::memory::arena::{InputBlock, InputRows};
 use crate::memory::bump::Bump;
+use crate::memory::inputs::{InputBlock, InputRows};
 use crate::program::structure::Structured;
 use lines::{Line, Lines, Next};
 
@@ -170,8 +170,7 @@ impl Inputs {
             .row_pools
             .resize_with(row_pools, InputBlock::default);
         for block in &mut self.rows.row_pools {
-            block.bytes.clear();
-            block.rows = 0;
+            block.truncate(0, 0);
         }
         self.bytes = 0;
     }

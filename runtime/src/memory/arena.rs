@@ -8,6 +8,7 @@ use cohort_abi::manifest::Manifest;
 
 use crate::error::Error;
 use crate::memory::AlignedBuffer;
+use crate::memory::inputs::{InputRows, Lent};
 use crate::memory::rows::Rows;
 
 struct PoolRows {
@@ -22,6 +23,8 @@ struct PoolRows {
 /// All row pools of a program.
 pub struct Arena {
     row_pools: Vec<PoolRows>,
+    /// What is read where it was made.
+    lent: Vec<Lent>,
 }
 
 /// Rows next to each other that were taken together.
@@ -33,22 +36,6 @@ pub struct Region {
     pub first: u32,
     /// How many rows.
     pub rows: u32,
-}
-
-/// Rows of inputs as the reader makes them.
-#[derive(Clone, Debug, Default)]
-pub struct InputRows {
-    /// One a row pool.
-    pub row_pools: Vec<InputBlock>,
-}
-
-/// The rows of one row pool, as [`InputRows`] has them.
-#[derive(Clone, Debug, Default)]
-pub struct InputBlock {
-    /// The rows, one behind another.
-    pub bytes: Vec<u8>,
-    /// How many rows.
-    pub rows: u64,
 }
 
 /// Where the rows of a row pool are.
@@ -76,7 +63,8 @@ impl Arena {
                 rows: Rows::default(),
             })
             .collect();
-        Arena { row_pools }
+        let lent = Vec::new();
+        Arena { row_pools, lent }
     }
 
     /// Makes room for the rows of a source; only before what is kept and the first inputs. Gives the first one's number
@@ -112,7 +100,8 @@ impl Arena {
             })
         });
         let row_pools = row_pools.collect::<Result<_, Error>>()?;
-        Ok(Arena { row_pools })
+        let lent = Vec::new();
+        Ok(Arena { row_pools, lent })
     }
 
     /// Bytes of the rows that stay.
@@ -145,6 +134,7 @@ impl Arena {
 
     /// Gives back all rows but those that stay.
     pub fn reset(&mut self) {
+        self.lent.clear();
         for pool in &mut self.row_pools {
             pool.rows.truncate(pool.fixed);
         }
@@ -158,19 +148,70 @@ impl Arena {
         regions: &mut Vec<Region>,
         copy: impl Fn(&[u8], &mut [u8]),
     ) -> Result<(), Error> {
+        // SAFETY: nothing is lent.
+        unsafe { self.lend_inputs(inputs, regions, u64::MAX, copy) }
+    }
+
+    /// The same, but blocks of `lends_from` bytes and more are not copied: they are read where they are.
+    ///
+    /// # Safety
+    ///
+    /// What is lent stays as it is until its rows are [given back](Arena::give), all are ([`Arena::reset`]), or it was
+    /// [copied](Arena::copy_lent).
+    pub unsafe fn lend_inputs(
+        &mut self,
+        inputs: &InputRows,
+        regions: &mut Vec<Region>,
+        lends_from: u64,
+        copy: impl Fn(&[u8], &mut [u8]),
+    ) -> Result<(), Error> {
         for (index, block) in inputs.row_pools.iter().enumerate() {
             if block.rows == 0 {
                 continue;
             }
             let region = self.take(index, block.rows)?;
             regions.push(region);
+            if block.bytes().len() as u64 >= lends_from && block.has_slack() {
+                self.lent.push(Lent::new(region, block));
+                continue;
+            }
             let pool = &mut self.row_pools[index];
             let begin = region.first as usize * pool.row_bytes;
-            let end = begin + block.bytes.len();
+            let end = begin + block.bytes().len();
             pool.buffer.ensure(end, PURPOSE)?;
-            copy(&block.bytes, &mut pool.buffer.bytes_mut()[begin..end]);
+            copy(block.bytes(), &mut pool.buffer.bytes_mut()[begin..end]);
         }
         Ok(())
+    }
+
+    /// What is lent.
+    pub fn lent(&self) -> &[Lent] {
+        &self.lent
+    }
+
+    /// Has what is lent of a row pool copied by `copy(from, to)`; its rows keep their numbers. Before, there was memory
+    /// for all rows ([`Arena::commit`]).
+    pub fn copy_lent(&mut self, pool: usize, copy: impl Fn(&[u8], &mut [u8])) {
+        let rows = &mut self.row_pools[pool];
+        self.lent.retain(|lent| {
+            let Region {
+                first, rows: count, ..
+            } = lent.region;
+            if lent.region.pool != pool {
+                return true;
+            }
+            let (begin, bytes) = (
+                first as usize * rows.row_bytes,
+                count as usize * rows.row_bytes,
+            );
+            // SAFETY: who lent it keeps it as it is.
+            let from = unsafe { lent.rows(u64::from(first), u64::from(count), rows.row_bytes) };
+            copy(
+                from.unwrap_or_default(),
+                &mut rows.buffer.bytes_mut()[begin..begin + bytes],
+            );
+            false
+        });
     }
 
     /// That many rows. They have no memory before [`Arena::commit`].
@@ -188,6 +229,7 @@ impl Arena {
 
     /// Nobody reads these rows any more.
     pub fn give(&mut self, region: Region) {
+        self.lent.retain(|lent| lent.region != region);
         self.row_pools[region.pool]
             .rows
             .give(u64::from(region.first), u64::from(region.rows));
@@ -258,9 +300,15 @@ impl Arena {
 
     /// The bytes of consecutive rows, if there are so many.
     pub fn row_range(&self, pool: usize, first: u64, rows: u64) -> Option<&[u8]> {
+        let number = pool;
         let pool = self.row_pools.get(pool)?;
         if first.checked_add(rows)? > pool.rows.end() {
             return None;
+        }
+        let mut lent = self.lent.iter();
+        if let Some(lent) = lent.find(|lent| lent.has(number, first as u32)) {
+            // SAFETY: who lent it keeps it as it is.
+            return unsafe { lent.rows(first, rows, pool.row_bytes) };
         }
         let offset = first as usize * pool.row_bytes;
         let bytes = rows as usize * pool.row_bytes;
@@ -280,6 +328,7 @@ fn row_count(rows: u64) -> Result<u64, Error> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::memory::inputs::InputBlock;
     use cohort_abi::manifest::{Elem, RowPool};
 
     /// Of a program with one row pool and nothing else.
@@ -318,12 +367,46 @@ pub(crate) mod tests {
     }
 
     fn inputs(byte: u8, rows: u64) -> InputRows {
+        let mut block = InputBlock::default();
+        block.extend(&vec![byte; 8 * rows as usize]);
+        block.rows = rows;
         InputRows {
-            row_pools: vec![InputBlock {
-                bytes: vec![byte; 8 * rows as usize],
-                rows,
-            }],
+            row_pools: vec![block],
         }
+    }
+
+    #[test]
+    fn lent_rows_are_read_where_they_are_until_they_are_copied() {
+        let mut arena = arena();
+        let (one, other) = (inputs(1, 3), inputs(2, 2));
+        let mut regions = vec![];
+        // SAFETY: both are there to the end.
+        unsafe {
+            arena.lend_inputs(&one, &mut regions, 17, copy).unwrap();
+            arena.lend_inputs(&other, &mut regions, 17, copy).unwrap();
+        }
+        // The other one has 16 bytes.
+        assert_eq!((arena.lent().len(), regions.len()), (1, 2));
+        let first = u64::from(regions[0].first);
+        let lent = one.row_pools[0].bytes();
+        assert_eq!(arena.row_range(0, first, 3), Some(lent));
+        let at = |arena: &Arena| arena.row(0, first + 1).unwrap().as_ptr();
+        assert_eq!(at(&arena), lent[8..].as_ptr());
+        assert_eq!(arena.row_range(0, first, 4), None);
+        assert_eq!(
+            arena.row(0, u64::from(regions[1].first)).unwrap(),
+            [2_u8; 8]
+        );
+        arena.commit().unwrap();
+        arena.copy_lent(0, copy);
+        assert!(arena.lent().is_empty());
+        assert_eq!(arena.row_range(0, first, 3), Some(lent));
+        assert_ne!(at(&arena), lent[8..].as_ptr());
+        // What is given back is not lent any more.
+        // SAFETY: it is there to the end.
+        unsafe { arena.lend_inputs(&one, &mut regions, 1, copy).unwrap() };
+        arena.give(regions[2]);
+        assert!(arena.lent().is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cohort_abi::gpu::Precision;
-use cohort_abi::manifest::{Constant, Kernel, Manifest, Operand};
+use cohort_abi::manifest::{Constant, Kernel, Manifest};
 use serde::Serialize;
 
 /// Where the time of a run goes, but for reading.
@@ -374,13 +374,10 @@ impl Launches {
     pub fn bytes(&self, manifest: &Manifest, kernel: &Kernel) -> u64 {
         let row = |pool: usize| manifest.row_pools[pool].row_bytes();
         let results: u64 = kernel.results.iter().map(|pool| row(*pool)).sum();
-        let operands = kernel.operands.iter().map(|operand| match operand {
-            Operand::Row { pool }
-            | Operand::Rows { pool }
-            | Operand::Ragged { pool, .. }
-            | Operand::Stacked { pool, .. } => row(*pool),
-            Operand::Scalar(_) | Operand::Length => size_of::<u32>() as u64,
-        });
+        let operands = kernel
+            .operands
+            .iter()
+            .map(|operand| operand.pool().map_or(size_of::<u32>() as u64, row));
         let elements = |param: usize| {
             let weight = manifest.weight(param);
             weight.map_or(0, |weight| weight.shape.iter().product())

@@ -6,6 +6,9 @@ use crate::device::{self, DeviceKind};
 use crate::limits::Limits;
 use crate::schedule::Policy;
 
+/// Copying fewer bytes costs less than asking of each launch what it reads.
+const LENDS_FROM: u64 = 1 << 20;
+
 /// How many instances make a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
@@ -58,6 +61,9 @@ pub struct Config {
     pub is_guided: bool,
     /// Whether kernels read their operands where they lie, or get copies.
     pub gather_fusion: bool,
+    /// From so many bytes on, the rows of a chunk of inputs are not copied, row pool by row pool: kernels on the processor
+    /// read them where they are.
+    pub lends_from: u64,
     /// Whether a call may be divided between threads, and the heaviest work begins first.
     pub remapping: bool,
     /// Whether a call gets no more rows than it has, or, for comparison, as many as the longest of its
@@ -131,6 +137,7 @@ impl Default for Config {
             remapping: true,
             ragged_storage: true,
             shared_prelude: true,
+            lends_from: LENDS_FROM,
             gradients: false,
             draw: 0,
             device: DeviceKind::Cpu,

@@ -92,6 +92,7 @@ impl Composition {
             ragged_storage: rng.u32(0..4) != 0,
             remapping: rng.u32(0..4) != 0,
             shared_prelude: rng.u32(0..4) != 0,
+            lends_from: [u64::MAX, base.lends_from, 1][rng.usize(0..3)],
             ..base
         };
         if config.device == DeviceKind::Cuda {
@@ -159,6 +160,9 @@ impl fmt::Display for Composition {
         write!(f, ", --schedule-memory {}", self.config.schedule_memory)?;
         if !self.config.gather_fusion {
             write!(f, ", --without gather-fusion")?;
+        }
+        if self.config.lends_from == u64::MAX {
+            write!(f, ", --without lending")?;
         }
         if !self.config.ragged_storage {
             write!(f, ", --without ragged-storage")?;

@@ -437,6 +437,10 @@ impl ModelArguments {
             },
             scheduler,
             gather_fusion: !without.gather_fusion,
+            lends_from: match without.lending {
+                true => u64::MAX,
+                false => Config::default().lends_from,
+            },
             ragged_storage: !without.ragged_storage,
             remapping: !without.remapping,
             shared_prelude: !without.shared_prelude,

@@ -1,10 +1,14 @@
 //! The techniques of the runtime that `--without` takes beside the compiler's passes.
 
 /// One a line: its name, and what is lost without it.
-pub const TECHNIQUES: [(&str, &str); 8] = [
+pub const TECHNIQUES: [(&str, &str); 9] = [
     (
         GATHER_FUSION,
         "rows that do not lie together are copied together before their kernel reads them",
+    ),
+    (
+        LENDING,
+        "large inputs are copied to the memory of a batch before kernels read them",
     ),
     (
         OVERLAP,
@@ -37,6 +41,7 @@ pub const TECHNIQUES: [(&str, &str); 8] = [
 ];
 
 const GATHER_FUSION: &str = "gather-fusion";
+const LENDING: &str = "lending";
 const OVERLAP: &str = "overlap";
 const REMAPPING: &str = "remapping";
 const RAGGED_STORAGE: &str = "ragged-storage";
@@ -52,6 +57,8 @@ pub struct Without {
     pub passes: Vec<String>,
     /// Whether rows are copied together before a kernel reads them.
     pub gather_fusion: bool,
+    /// Whether all inputs are copied.
+    pub lending: bool,
     /// Whether batches run on a device one after another.
     pub overlap: bool,
     /// Whether every call gets memory for as many rows as the longest of its launch.
@@ -76,6 +83,7 @@ impl Without {
         Without {
             passes: names.iter().filter(is_pass).cloned().collect(),
             gather_fusion: has(GATHER_FUSION),
+            lending: has(LENDING),
             overlap: has(OVERLAP),
             ragged_storage: has(RAGGED_STORAGE),
             remapping: has(REMAPPING),
@@ -108,6 +116,7 @@ mod tests {
             Without {
                 passes: vec!["hoist-operators".to_owned()],
                 gather_fusion: false,
+                lending: false,
                 overlap: false,
                 ragged_storage: false,
                 remapping: false,

@@ -61,7 +61,7 @@ impl Before {
         self.slots = inputs.slots.len();
         self.rows.clear();
         let rows = inputs.rows.row_pools.iter();
-        (self.rows).extend(rows.map(|block| (block.bytes.len(), block.rows)));
+        (self.rows).extend(rows.map(|block| (block.bytes().len(), block.rows)));
     }
 
     /// Takes back what was built since.
@@ -69,8 +69,7 @@ impl Before {
         inputs.memory.rollback(self.memory);
         inputs.slots.truncate(self.slots);
         for (block, (bytes, rows)) in inputs.rows.row_pools.iter_mut().zip(&self.rows) {
-            block.bytes.truncate(*bytes);
-            block.rows = *rows;
+            block.truncate(*bytes, *rows);
         }
     }
 }

@@ -102,9 +102,8 @@ impl Joiner {
                     ..arguments
                 }),
             }));
-        for (to, from) in to.rows.row_pools.iter_mut().zip(&mut from.rows.row_pools) {
-            to.bytes.append(&mut from.bytes);
-            to.rows += from.rows;
+        for (to, from) in to.rows.row_pools.iter_mut().zip(&from.rows.row_pools) {
+            to.append(from);
         }
         to.memory.absorb(from.memory);
     }

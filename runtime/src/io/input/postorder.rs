@@ -175,7 +175,7 @@ impl Builder<'_> {
                         self.charge(*bytes as u64)?;
                         let block = &mut inputs.rows.row_pools[*pool];
                         let position = u32::try_from(block.rows).map_err(|_| Problem::Memory)?;
-                        block.bytes.extend_from_slice(row);
+                        block.extend(row);
                         block.rows += 1;
                         self.input_handle(inputs, *pool, position).0
                     }

@@ -144,7 +144,7 @@ impl<'m> Builder<'m> {
         }
         self.charge(tensor.bytes.len() as u64)?;
         let block = &mut inputs.rows.row_pools[pool];
-        block.bytes.extend_from_slice(tensor.bytes);
+        block.extend(tensor.bytes);
         block.rows += rows;
         for (seen, length) in lengths.iter_mut().zip(leading) {
             *seen = Some(*length);

@@ -46,7 +46,7 @@ impl Builder<'_> {
                     tensor.shape,
                 ));
             }
-            block.bytes.extend_from_slice(tensor.bytes);
+            block.extend(tensor.bytes);
             block.rows += 1;
             return Ok(self.input_handle(inputs, pool, position));
         }
@@ -55,8 +55,8 @@ impl Builder<'_> {
             if level == shape.len() {
                 let bits = self.scalar(source, elem)?;
                 match elem {
-                    Elem::F32 | Elem::I32 => block.bytes.extend_from_slice(&bits.to_le_bytes()),
-                    Elem::Bool => block.bytes.push(bits as u8),
+                    Elem::F32 | Elem::I32 => block.extend(&bits.to_le_bytes()),
+                    Elem::Bool => block.extend(&[bits as u8]),
                 }
             } else {
                 if !source.begin_list()? {

@@ -30,6 +30,7 @@ mod integers;
 mod invariance;
 mod keep_weights;
 mod language;
+mod lending;
 mod lengths;
 mod limits;
 mod loop_level;
