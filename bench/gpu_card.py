@@ -54,8 +54,8 @@ FACTS = {
 }
 H200 = SimpleNamespace(**{name: fact[0] for name, fact in FACTS.items()})
 
-# Loads from the second cache that a block begins with, each of which needs the one before: an index, the row that it
-# names, and the first copy.
+# Loads from the second cache that a block over whole rows begins with, each of which needs the one before: an index, the row
+# that it names, and what it is for. Of tiles, code says how many there are.
 BEGINS = 3
 # The same before these, of a flush that is one launch: its step, its launch and its arguments. They are looked up while the
 # block waits for others; of a step's further blocks the launch and the arguments are, with nothing else to do.
@@ -110,14 +110,15 @@ def work_of_tiles(launch, size, rows, code):
     return Work(blocks, rounds, passes, steps, copied / steps, stored, size.stages - 1, size.warps)
 
 
-def work_of_resident(launch, size, rows, code):
-    """Of `ragged.tiles` whose weights stay in shared memory, in blocks of a size."""
+def work_of_resident(launch, size, rows, thread_rows=1):
+    """Of `ragged.tiles` whose weights stay in shared memory, in blocks of a size whose threads have so many rows."""
     gates = launch.sums[0][1]
-    blocks = math.ceil(rows / size.rows) * (launch.columns // size.columns)
+    block_rows = thread_rows * size.single_rows
+    blocks = math.ceil(rows / block_rows) * (launch.columns // size.columns)
     steps = sum(terms for terms, _ in launch.sums) / size.terms
     # Lanes load four terms of a row or a column at once.
-    passes = size.terms / 4 * (max(1, size.rows_of_warp / 8) + gates * max(1, size.columns_of_warp / 8))
-    return Work(blocks, steps, passes, steps, 4 * size.rows * size.terms, 1, size.stages - 1)
+    passes = thread_rows * max(1, size.rows_of_warp / 8) + gates * max(1, size.columns_of_warp / 8)
+    return Work(blocks, steps, size.terms / 4 * passes, steps, 4 * block_rows * size.terms, 1, size.stages - 1)
 
 
 def panels_seconds(card, launch, size, work, slots):
@@ -166,9 +167,9 @@ def round_cycles(card, code, work, beside, mma):
     return options[reason], reason
 
 
-def block_cycles(card, work, code, beside, rate, mma, begins):
+def block_cycles(card, work, code, beside, rate, mma, looked_up):
     """What blocks beside each other take from their beginning to their end, by reason; `rate` is the bytes a cycle that
-    come to the processor, `mma` the cycles of an operation of tensor cores."""
+    come to the processor, `mma` the cycles of an operation of tensor cores, `looked_up` the loads before a block begins."""
     of_round, reason = round_cycles(card, code, work, beside, mma)
     of_step = beside * work.of_scheduler * code.of_step
     options = {
@@ -178,27 +179,28 @@ def block_cycles(card, work, code, beside, rate, mma, begins):
     }
     reason = max(options, key=options.get)
     once = max(beside * work.of_scheduler, card.once_cycles) * (code.once + work.stored * code.stored)
-    return {reason: work.steps * options[reason], "beginnings and ends": begins * card.l2_latency + once}
+    return {reason: work.steps * options[reason], "beginnings and ends": (looked_up + code.begins) * card.l2_latency + once}
 
 
-def launch_seconds(card, launch, code, work, slots, precision, again=0):
+def launch_seconds(card, launch, code, work, slots, precision, again=0, looked_up=0):
     """The seconds of a launch of tiles or calls by reason, where so many blocks fit on a processor; without what its
-    beginning costs. Blocks behind the first ones wait for so many loads before they begin."""
+    beginning costs. Blocks behind the first ones wait for so many loads `again` before they begin, the first for those
+    that are `looked_up`."""
     clock = card.clock if code.macs == 32 else card.tensor_clock
     busy = min(card.processors, work.blocks)
     rate = min(card.processor_rate, card.l2_rate / busy / clock)
     peak = getattr(card, precision) / (2 * card.processors * 4 * clock)
     reached = card.group_share if code.is_grouped else card.mma_share
     mma = 0 if code.macs == 32 else code.macs / peak / reached
-    left, spent, begins = math.ceil(work.blocks / card.processors), {}, BEGINS
+    left, spent = math.ceil(work.blocks / card.processors), {}
     while left > 0:
         beside = min(left, slots)
         # All that are full take as long, but for the first.
-        times = max(1, left // slots) if begins > BEGINS or not again else 1
-        for reason, cycles in block_cycles(card, work, code, beside, rate, mma, begins).items():
+        times = max(1, left // slots) if looked_up or not again else 1
+        for reason, cycles in block_cycles(card, work, code, beside, rate, mma, looked_up).items():
             spent[reason] = spent.get(reason, 0) + times * cycles / clock
         left -= times * beside
-        begins = BEGINS + again
+        looked_up = again
     return spent
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "test" / "sass"))
-from lint import count, kernels, loops_of, product_loop  # noqa: E402
+from lint import count, kernels, loops_of, product_loop, reachable  # noqa: E402
 
 # The function that runs a flush, and the one in whose place it is where a card has clusters, of so many blocks.
 FLUSH = "cohort_flush"
@@ -55,6 +55,7 @@ class Resident:
     terms: int
     stages: int
     held_at: int = 0  # Bytes of shared memory before the weights.
+    thread_rows: int = 1  # Most rows of a thread.
 
     @property
     def columns_of_warp(self):
@@ -65,8 +66,12 @@ class Resident:
         return 32 // self.columns_of_warp
 
     @property
-    def rows(self):
+    def single_rows(self):
         return THREADS // self.columns
+
+    @property
+    def rows(self):
+        return self.thread_rows * self.single_rows
 
 
 @dataclass
@@ -190,6 +195,8 @@ def read_launch(name, kind, head, body, memory):
     weight = ROUNDED[rounded if "weights" in head else ""]
     held = {name: re.search(rf" {name} \[([\d, ]+)\]", head) for name in ("resident", "clustered")}
     held = {name: Resident(*numbers(found[1])) if found else None for name, found in held.items()}
+    if held["clustered"] and 2 * columns > CLUSTER_BLOCKS * held["clustered"].columns:
+        held["clustered"].thread_rows = 2
     about = {"row_bytes": row_bytes, "weight": weight, **held}
     return Launch(name, kind, False, sizes, starts, columns, sums, **about)
 
@@ -208,6 +215,7 @@ class Code:
     of_step: int  # Instructions of a step beside its rounds; 0 where a step is a round.
     once: int
     stored: int  # Of the largest loop that is no step.
+    begins: int  # Loads from the device's memory outside of steps that wait for each other.
     is_grouped: bool = False  # Whether warpgroups multiply.
 
 
@@ -241,24 +249,65 @@ def read_code(kernel, registers, shared):
     rest = [loop for loop in loops if not any(within(loop, step) or within(step, loop) for step in steps)]
     stored = max((len(loop[2]) for loop in rest), default=0)
     once = len(kernel.lines) - sum(len(step[2]) for step in steps) - stored
-    return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored, is_grouped)
+    begins = waits_outside(kernel, steps)
+    return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored, begins, is_grouped)
 
 
-def read_resident(kernel, size, launch, registers, shared):
-    """A function whose weights stay: a step is a round. What loads the weights, in loops before the first step, is no part of
-    what runs once: that is once a flush."""
-    adds = size.terms * launch.sums[0][1]
+def waits_outside(kernel, loops, panels=0, run=None):
+    """Loads from the device's memory that wait for each other, as addresses are loaded too, in what is outside of these loops:
+    before the first, between two, and behind the last, where all that was loaded before is there. What the first instructions,
+    so many, copy are weights that stay. If they are given, only some instructions are `run`."""
+    inside = {at for start, end, _ in loops for at in range(start, end + 1)}
+    waits, behind, longest = 0, {}, 0
+    for at, line in enumerate(kernel.lines):
+        if run is not None and at not in run:
+            continue
+        if at in inside:
+            waits, behind, longest = waits + longest, {}, 0
+            continue
+        depth = max((behind.get(register, 0) for register in bits_of(line.reads)), default=0)
+        if line.name == "LDG" or line.name == "LDGSTS" and at >= panels:
+            depth += 1
+            longest = max(longest, depth)
+        for register in bits_of(line.writes):
+            behind[register] = depth
+    return waits + longest
+
+
+def bits_of(registers):
+    """The numbers of a set's bits."""
+    while registers:
+        yield (registers & -registers).bit_length() - 1
+        registers &= registers - 1
+
+
+def read_resident(kernel, size, launch, registers, shared, thread_rows=1):
+    """A function whose weights stay, where its threads have so many rows: a step is a round. What loads the weights, in loops
+    before the first step, is no part of what runs once: that is once a flush."""
+    adds = size.terms * launch.sums[0][1] * thread_rows
     loops = [(start, end, kernel.lines[start : end + 1]) for start, end in loops_of(kernel)]
     steps = [loop for loop in loops if any(line.name == "BAR" for line in loop[2])]
-    own = next((lines for _, _, lines in steps if count(lines)[0] == adds), None)
-    if own is None:
+    own = [step for step in steps if count(step[2])[0] == adds]
+    if not own:
         raise ValueError(f"there is no loop of {adds} multiply-adds for {launch.name}")
     first = min(start for start, _, _ in steps)
     weights = [loop for loop in loops if loop[1] < first and any(line.name == "LDGSTS" for line in loop[2])]
-    of_weights = weights[-1][1] - weights[0][0] + 1 if weights else 0
-    once = len(kernel.lines) - sum(len(lines) for _, _, lines in steps) - of_weights
-    loads = [width(line.code) for line in own if line.name == "LDS"]
-    return Code(registers, shared, len(own), adds, 32, loads, 0, once, 0)
+    panels = range(weights[0][0], weights[-1][1] + 1) if weights else range(0)
+    run = lines_with(kernel, own)
+    inside = {at for start, end, _ in steps for at in range(start, end + 1)}
+    once = len(run - inside - set(panels))
+    lines = own[0][2]
+    loads = [width(line.code) for line in lines if line.name == "LDS"]
+    begins = waits_outside(kernel, steps, panels.stop, run)
+    return Code(registers, shared, len(lines), adds, 32, loads, 0, once, 0, begins)
+
+
+def lines_with(kernel, loops):
+    """The places of all lines that may run when some of these loops do: before, in or behind them."""
+    blocks = kernel.blocks()
+    inside = {at for at in blocks if any(start <= at <= end for start, end, _ in loops)}
+    run = reachable(blocks, inside) | {at for at in blocks if reachable(blocks, [at]) & inside}
+    return {place for at in run for place in range(at, at + len(blocks[at].instructions))}
 
 
 def within(inner, outer):
@@ -287,5 +336,6 @@ def read_codes(disassembly, log, launches=(), shared=None):
         for size, end in ((launch.resident, "_resident"), (launch.clustered, "_clustered")):
             name = launch.name + end
             if size and name in by_name:
-                codes[name] = read_resident(by_name[name], size, launch, *uses[name])
+                for rows in range(1, size.thread_rows + 1):
+                    codes[name + "_twice" * (rows - 1)] = read_resident(by_name[name], size, launch, *uses[name], rows)
     return codes

@@ -72,17 +72,31 @@ def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None, hel
         end, size = gpu_card.tile_of(launch, rows)
         resident, of_resident = held_by(launch, held)
         if slots and resident and end == "_small":
-            code = codes[launch.name + of_resident]
-            work = gpu_card.work_of_resident(launch, resident, rows, code)
-        else:
-            code = codes[launch.name + end]
-            work = gpu_card.work_of_tiles(launch, size, rows, code)
+            blocks, spent = of_resident_launch(card, launch, resident, launch.name + of_resident, codes, precision, rows, slots)
+            return blocks, gpu_card.with_memory(card, launch, rows, spent)
+        code = codes[launch.name + end]
+        work = gpu_card.work_of_tiles(launch, size, rows, code)
     else:
         code = codes[launch.name]
         work = gpu_card.work_of_calls(launch, code, rows, calls, keys)
     slots = slots or gpu_card.together(card, code, work.warps)
     spent = gpu_card.launch_seconds(card, launch, code, work, slots, precision, again)
     return work.blocks, gpu_card.with_memory(card, launch, rows, spent)
+
+
+def of_resident_launch(card, launch, size, name, codes, precision, rows, slots):
+    """The same of a launch whose weights stay: as many tiles as can be have the most rows of a thread, and the last may have one."""
+    again, blocks, spent = gpu_card.LOOKED_UP_AGAIN, 0, Counter()
+    last = rows % size.rows if size.thread_rows > 1 else 0
+    last = last if last <= size.single_rows else 0
+    for thread_rows, part in ((size.thread_rows, rows - last), (1, last)):
+        if part:
+            work = gpu_card.work_of_resident(launch, size, part, thread_rows)
+            code = codes[name + "_twice" * (thread_rows - 1)]
+            of_part = gpu_card.launch_seconds(card, launch, code, work, slots, precision, again, again if blocks else 0)
+            add(spent, of_part, 1)
+            blocks += work.blocks
+    return blocks, spent
 
 
 def flops_of(kernel, name, counts, grown):
@@ -195,7 +209,7 @@ def panels(card, kernel, codes, counted, slots, held=FLUSH):
         if size:
             rows = [rows for rows in counted if rows < launch.starts.get("_large", math.inf)]
             if rows:
-                work = gpu_card.work_of_resident(launch, size, max(rows), codes[launch.name + end])
+                work = gpu_card.work_of_resident(launch, size, max(rows), size.thread_rows)
                 spent["weights that stay"] += gpu_card.panels_seconds(card, launch, size, work, slots)
     return spent
 

@@ -17,9 +17,20 @@ from gpu_card import (
     work_of_tiles,
 )
 from gpu_model import FIGURES, PAGE, Case, comparison, deciding_table, section, whole
-from gpu_plan import Code, Kernel, Launch, Resident, Size, read_code, read_kernels, read_resident, read_shared
+from gpu_plan import (
+    Code,
+    Kernel,
+    Launch,
+    Resident,
+    Size,
+    read_code,
+    read_kernels,
+    read_resident,
+    read_shared,
+    waits_outside,
+)
 from gpu_predict import Counts, in_clusters, predict, read_counts
-from lint import kernels
+from lint import kernels, loops_of
 from tables import replace_section
 
 PLAN = """module {
@@ -93,7 +104,7 @@ def test_code_is_counted_by_rounds_and_steps():
 
 LAUNCH = Launch("k$0", "tiles", False, {"_small": Size(2, 1, 16, 1)}, {"_small": 0}, 64, [(32, 1)], row_bytes=384)
 # Of four terms a round: two rows of one column; 100 instructions once, 40 for what is stored.
-CODE = Code(64, 8192, 20, 8, 32, [16, 16, 4, 4, 4, 4], 10, 100, 40)
+CODE = Code(64, 8192, 20, 8, 32, [16, 16, 4, 4, 4, 4], 10, 100, 40, 3)
 SMALL = {"processors": 2, "clock": 1e9, "shared_latency": 2, "block_barrier": 6, "l2_latency": 50, "l2_rate": 256e9}
 CARD = SimpleNamespace(**vars(H200) | SMALL)
 
@@ -128,7 +139,7 @@ def test_the_largest_tiles_have_more_warps_and_copies_on_their_way():
     size = Size(8, 16, 16, 4, 8, 4, rounded="bf16")
     launch = Launch("k$0", "tiles", False, {"_largest": size}, {"_largest": 0}, 512, [(512, 1)], weight=2)
     # A round is of 16 terms: 32 products of a warp of 16 x 8 sums.
-    code = Code(200, 0, 100, 32, 16 * 8 * 16, [8] * 16 + [4] * 16, 40, 1000, 100)
+    code = Code(200, 0, 100, 32, 16 * 8 * 16, [8] * 16 + [4] * 16, 40, 1000, 100, 3)
     work = work_of_tiles(launch, size, 256, code)
     assert (work.blocks, work.steps, work.rounds, work.ahead, work.of_scheduler) == (4, 32, 32, 3, 2)
     assert work.step_bytes == 16 * (4 * 128 + 2 * 256)
@@ -173,7 +184,7 @@ def test_weights_that_stay_have_larger_rounds_and_copies_of_rows_alone():
     (kernel,) = read_kernels(PLAN.replace("from 512 {", "from 512 resident [8, 16, 3] {")).values()
     assert [launch.resident for launch in kernel.launches] == [Resident(8, 16, 3), None, None]
     # 16 rows and 8 columns a block, in two steps of a round each; a load of a row's and of a column's four terms.
-    work = work_of_resident(STAYS, STAYS.resident, 17, CODE)
+    work = work_of_resident(STAYS, STAYS.resident, 17)
     assert (work.blocks, work.rounds, work.steps, work.step_bytes, work.ahead) == (16, 2, 2, 1024, 2)
     assert work.passes == 4 * (1 + 1)
     # A block has 256 words, two for each thread.
@@ -186,7 +197,7 @@ def test_blocks_of_clusters_have_sizes_of_their_own():
     (kernel,) = read_kernels(text).values()
     assert kernel.launches[0].clustered == Resident(16, 16, 3, 4096)
     # 8 rows and 16 columns a block, of which a warp has 8: its loads take as many passes as with 8 columns a block.
-    work = work_of_resident(STAYS, Resident(16, 16, 3), 17, CODE)
+    work = work_of_resident(STAYS, Resident(16, 16, 3), 17)
     assert (work.blocks, work.step_bytes, work.passes) == (12, 512, 8)
 
 
@@ -203,11 +214,37 @@ def test_code_is_read_where_weights_stay():
         read_resident(kernels(code_text(*other, "EXIT"))[0], STAYS.resident, STAYS, 40, 1024)
 
 
+def test_loads_that_wait_for_each_other_are_counted_outside_of_steps():
+    step = [".L_1:", "BAR.SYNC 0x0", "LDGSTS.E [R6], [R2.64]", "@P0 BRA `(.L_1)"]
+    again = [".L_2:", "BAR.SYNC 0x0", "@P0 BRA `(.L_2)"]
+    # An index, the row that it names, and a copy of it; beside, a load that waits for none. All are there behind a step.
+    before = ["LDG.E R2, [R8.64]", "IADD3 R4, R2, R3, RZ", "LDG.E R5, [R4.64]", "LDG.E R9, [R8.64]", "LDGSTS.E [R6], [R5.64]"]
+    behind = ["LDG.E R7, [R2.64]", "IADD3 R7, R7, R5, RZ", "STG.E [R8.64], R7"]
+    (kernel,) = kernels(code_text(*before, *step, *again, *behind, "EXIT"))
+    loops = [(start, end, None) for start, end in loops_of(kernel)]
+    assert waits_outside(kernel, loops) == 3 + 1
+    # Copies of weights that stay are none.
+    assert waits_outside(kernel, loops, panels=5) == 2 + 1
+
+
+def test_threads_with_two_rows_have_code_of_their_own():
+    size = Resident(8, 16, 3, 0, 2)
+    assert (size.rows, size.single_rows) == (32, 16)
+    work = work_of_resident(STAYS, size, 33, 2)
+    assert (work.blocks, work.step_bytes, work.passes) == (16, 2048, 4 * (2 + 1))
+    one = [".L_1:", "BAR.SYNC 0x0", *["FFMA R0, R1, R2, R0"] * 16, "@P0 BRA `(.L_1)", "STG.E [R8.64], R0", "EXIT"]
+    two = [".L_2:", "BAR.SYNC 0x0", *["FFMA R0, R1, R2, R0"] * 32, "@P0 BRA `(.L_2)", *["STG.E [R8.64], R0"] * 2, "EXIT"]
+    begin = ["LDG.E R2, [R8.64]", "@P1 BRA `(.L_3)"]
+    (kernel,) = kernels(code_text(*begin, *one, ".L_3:", "MOV R3, R2", "MOV R4, R2", *two))
+    code = [read_resident(kernel, size, STAYS, 40, 1024, rows) for rows in (1, 2)]
+    assert [(each.adds, each.once, each.begins) for each in code] == [(16, 4, 1), (32, 7, 1)]
+
+
 def test_registers_and_shared_memory_say_how_many_blocks_fit():
     assert together(H200, CODE) == 65536 // (64 * 32 * 4)
-    assert together(H200, Code(168, 43008, 1, 1, 32, [], 0, 0, 0)) == 3
-    assert together(H200, Code(32, 100000, 1, 1, 32, [], 0, 0, 0)) == 2
-    assert together(H200, Code(16, 0, 1, 1, 32, [], 0, 0, 0)) == 16
+    assert together(H200, Code(168, 43008, 1, 1, 32, [], 0, 0, 0, 0)) == 3
+    assert together(H200, Code(32, 100000, 1, 1, 32, [], 0, 0, 0, 0)) == 2
+    assert together(H200, Code(16, 0, 1, 1, 32, [], 0, 0, 0, 0)) == 16
 
 
 def test_the_memory_counts_where_the_second_cache_is_too_small():
@@ -227,7 +264,7 @@ KERNELS = {"k": Kernel([LAUNCH], 384)}
 
 
 def test_a_prediction_is_its_launches_and_what_lies_between():
-    flush = Code(64, 8192, 1, 1, 32, [], 0, 0, 0)
+    flush = Code(64, 8192, 1, 1, 32, [], 0, 0, 0, 0)
     codes = {"k$0_small": CODE, "cohort_flush": flush}
     found = predict(CARD, CASE, KERNELS, codes, counted())
     launch = 436e-9 + 430e-9
@@ -267,7 +304,7 @@ def test_what_is_divided_takes_what_the_longest_part_does():
     # The undivided flush has no step, and one barrier less than steps; each shared step has one of the grid.
     assert spent["waits between steps"] == pytest.approx((0 - 1 + 2) * 1.5e-6 + (6 - 2) * 1e-7)
     one = SimpleNamespace(**vars(card) | {"processors": 16, "l2_rate": card.l2_rate / 2})
-    work = work_of_resident(kernels["k"].launches[0], Resident(16, 16, 3), 8, CODE)
+    work = work_of_resident(kernels["k"].launches[0], Resident(16, 16, 3), 8)
     alone = launch_seconds(one, kernels["k"].launches[0], CODE, work, together(card, CODE), "f32", 2)
     found = sum(seconds for reason, seconds in spent.items() if reason not in ("waits between steps", "weights that stay"))
     assert found == pytest.approx(6 * sum(alone.values()))

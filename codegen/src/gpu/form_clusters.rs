@@ -13,7 +13,9 @@
 //!
 //! A block has the fewest columns that 16 blocks can divide all launches' between them: 4, 8, 16 or 32 of each sum, the same in
 //! all. So that a block has the same ones at each level, a launch whose columns have 12 such parts is given to 16 blocks, of which
-//! four have nothing to do. The numbers are those of `resident`. Both sizes are compiled, so the code for older cards stays as it is.
+//! four have nothing to do. Where more than half of the blocks have columns, none is left for other rows of the same columns: a
+//! thread then has a second row where there are more rows than one for each thread of a column, as a block would take two tiles one
+//! after another. The numbers are those of `resident`. Both sizes are compiled, so the code for older cards stays as it is.
 //!
 //! Requires: what `hold-weights` leaves. Leaves: the same; a module in which no weights stay as it is. Where they do, and a cluster
 //! has no room for all of them, the first launch whose weights stay gets a remark.
@@ -32,6 +34,7 @@ use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use super::hold_weights::{Room, numbers, size, small_bytes};
 use super::lower_kernels_to_gpu::function::{MOST_CLUSTER_SHARED, SHARED, shared_bytes};
 use super::lower_kernels_to_gpu::launches::{self, Launch};
+use super::lower_kernels_to_gpu::tile::rows_in_cluster;
 use crate::read_rows::kernel::Kernel;
 
 /// The pass `form-clusters`.
@@ -48,6 +51,7 @@ const CLUSTER: Room = Room {
     bytes: MOST_CLUSTER_SHARED - 1024,
     columns: &[4, 8, 16, 32],
     has: |parts| parts <= CLUSTER_BLOCKS as i64,
+    thread_rows: rows_in_cluster,
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {

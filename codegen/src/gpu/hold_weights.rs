@@ -25,7 +25,8 @@
 //! where another function ran.
 //!
 //! Of sizes that have room the one with the most columns is taken: then the fewest blocks read each row. A thread has
-//! one row and one column in all of them, so how many threads a level has does not depend on it.
+//! one row and one column in all of them, so how many threads a level has does not depend on it (`form-clusters` gives a thread two
+//! rows, where all blocks of a cluster have other columns).
 //!
 //! Requires: what `plan-kernels-for-gpu` leaves. Leaves: the same; a module without code for a GPU as it is. A launch of products
 //! of a kernel that repeats, whose weights do not stay, gets a remark that says why.
@@ -79,6 +80,7 @@ const GRID: Room = Room {
     bytes: ROOM,
     columns: &[8, 4],
     has: |parts| parts <= PROCESSORS,
+    thread_rows: |_| 1,
 };
 
 /// What blocks have room for.
@@ -89,10 +91,13 @@ pub struct Room {
     pub columns: &'static [i64],
     /// Whether as many blocks are there as columns have parts.
     pub has: fn(parts: i64) -> bool,
+    /// Most rows of a thread, where columns have so many parts.
+    pub thread_rows: fn(parts: i64) -> i64,
 }
 
 /// Terms of rows in shared memory and how many times as many: the best first.
-const RINGS: [(i64, i64); 7] = [
+const RINGS: [(i64, i64); 8] = [
+    (64, 4),
     (64, 3),
     (64, 2),
     (32, 4),
@@ -314,12 +319,17 @@ pub fn size(
     room: &Room,
 ) -> Option<(Resident, i64)> {
     let sizes = room.columns.iter().flat_map(|columns| {
+        let thread_rows = tiles
+            .iter()
+            .map(|tile| (room.thread_rows)(tile.columns() / columns));
+        let thread_rows = thread_rows.max().unwrap_or(1);
         let rings = RINGS.into_iter();
-        rings.map(|(terms, stages)| Resident {
+        rings.map(move |(terms, stages)| Resident {
             columns: *columns,
             terms,
             stages,
             held_at: None,
+            thread_rows,
         })
     });
     let mut sizes = sizes.filter_map(|size| {

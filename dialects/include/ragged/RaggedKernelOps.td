@@ -642,7 +642,8 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     shared memory at once, and how many times as many are on their way or there. A thread has one row and one column. An optional
     fourth number is the byte offset of the weights in the flush's shared memory; the buffers of rows are then at offset 0.
 
-    One that is also `clustered` has such a size for clusters of 16 blocks too, each of which computes instances of its own.
+    One that is also `clustered` has such a size for clusters of 16 blocks too, each of which computes instances of its own. Where
+    more than 8 of these blocks have columns, a thread has a second row if there are more rows than for one each.
 
     `rounded` to `tf32` or `bf16`, factors are multiplied by tensor cores: a warp has 8 times a thread's rows and 4
     times its columns. With `weights`, the right sides are parameters that are rounded when they are loaded.

@@ -5,9 +5,9 @@
 // RUN: diff <(%batch-opt %s --form-clusters) <(%batch-opt %s --form-clusters --form-clusters)
 
 // CHECK: ragged.kernel @wide {
-// CHECK: from 512 resident [4, 16, 3, 24576] clustered [8, 64, 3, 17424] {
+// CHECK: from 512 resident [4, 16, 3, 24576] clustered [8, 64, 4, 39184] {
 // CHECK: ragged.kernel @narrow {
-// CHECK: from 512 resident [4, 16, 3, 20480] clustered [8, 64, 3, 13056] {
+// CHECK: from 512 resident [4, 16, 3, 20480] clustered [8, 64, 4, 34816] {
 // CHECK: ragged.kernel @once {
 // CHECK: from 512 {
 module {

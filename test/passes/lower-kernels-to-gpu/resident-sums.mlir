@@ -1,5 +1,5 @@
-// Two sums of which weights stay have a panel each, behind one another, and share a ring: rows of the second come
-// when everybody has read those of the first. Of a kernel with another launch it is the launch's function.
+// Two sums of which weights stay have a panel each, behind one another, and share a ring: rows of the second come behind those of
+// the first, and while these are multiplied. Of a kernel with another launch it is the launch's function.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s
 
 // The ring is at the beginning, the word and two panels of 4 columns with 16 terms, 4 more each, are where it is said.
@@ -15,14 +15,18 @@
 // CHECK: llvm.store
 // The first sum.
 // CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache
-// CHECK: scf.for
-// CHECK-NEXT: nvvm.cp.async.wait.group 1
-// CHECK: math.fma
-// CHECK: scf.yield
-// CHECK: gpu.barrier
 // CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache
 // CHECK: scf.for
 // CHECK-NEXT: nvvm.cp.async.wait.group 1
+// CHECK-NEXT: gpu.barrier
+// CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache
+// CHECK: math.fma
+// CHECK: scf.yield
+// CHECK-NOT: gpu.barrier
+// CHECK-NOT: nvvm.cp.async.shared.global
+// CHECK: scf.for
+// CHECK-NEXT: nvvm.cp.async.wait.group 1
+// CHECK-NEXT: gpu.barrier
 // CHECK: math.fma
 // CHECK: scf.yield
 // CHECK-NOT: gpu.barrier

@@ -3,7 +3,7 @@
 // RUN: %batch-opt %s --plan-kernels-for-gpu | %FileCheck %s
 // RUN: diff <(%batch-opt %s --plan-kernels-for-gpu | %batch-opt --lower-kernels-to-gpu) <(%batch-opt %s --plan-kernels-for-gpu --lower-kernels-to-gpu)
 
-// CHECK: ragged.tiles over [29] small [2, 1, 8, 1] large [8, 1, 8, 1] from 4096 {
+// CHECK: ragged.tiles over [29] small [2, 1, 32, 1] large [8, 1, 8, 1] from 4096 {
 // CHECK: ragged.products {{.*}} k 61 columns 29 gates [0] copies [1, 1] from
 ml_program.global private @w(#ml_program.extern<tensor<61x29xf32>>) : tensor<61x29xf32>
 

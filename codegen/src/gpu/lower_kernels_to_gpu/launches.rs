@@ -13,7 +13,7 @@ use cohort_passes::support::ir::{blocks_of, defining_op, integers, key, nested_o
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
-use super::tile::{Gates, Resident, STAGES, Size, Unit, WARPS};
+use super::tile::{Gates, Resident, STAGES, Size, Unit, WARPS, rows_in_cluster};
 use crate::gpu::precision;
 use crate::read_rows::body::{Body, block_of};
 use crate::read_rows::folds::{Fold, List};
@@ -196,12 +196,17 @@ impl<'c> Tile<'c> {
             }
             _ => None,
         };
+        let all_columns = domain.last().copied().unwrap_or(1);
         let held = |name: Key<'_>| match integers(op, name)[..] {
             [columns, terms, stages, ref at @ ..] => Some(Resident {
                 columns,
                 terms,
                 stages,
                 held_at: at.first().copied(),
+                thread_rows: match name == keys::CLUSTERED {
+                    true => rows_in_cluster(all_columns / columns),
+                    false => 1,
+                },
             }),
             _ => None,
         };

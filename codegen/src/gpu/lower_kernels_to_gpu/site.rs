@@ -304,11 +304,31 @@ impl<'c> Site<'_, '_, 'c> {
         }
     }
 
+    /// What a body loads of memory.
+    pub fn loaded(&mut self, e: &Emitter<'c>, body: &Body<'c>) -> Known<'c> {
+        let mut known = Known::new();
+        for (id, (instruction, _)) in body.values.iter().enumerate() {
+            let is_loaded = match instruction {
+                Instruction::Load { buffer, .. } => !matches!(buffer, Place::Sum(_)),
+                Instruction::HostScalar(_) => true,
+                Instruction::Splat(_) | Instruction::Pointwise { .. } => false,
+            };
+            if is_loaded {
+                self.values(e, body, id, &mut known);
+            }
+        }
+        known
+    }
+
     /// Computes and stores all values that a body stores.
     pub fn run(&mut self, e: &Emitter<'c>, body: &Body<'c>) {
-        let mut known = Known::new();
+        self.run_with(e, body, &mut Known::new());
+    }
+
+    /// The same, of which some values are known.
+    pub fn run_with(&mut self, e: &Emitter<'c>, body: &Body<'c>, known: &mut Known<'c>) {
         for store in &body.stores {
-            let values = self.values(e, body, store.value, &mut known);
+            let values = self.values(e, body, store.value, known);
             self.store(e, body, store, &values, body.values[store.value].1);
         }
     }

@@ -39,7 +39,7 @@ use crate::read_rows::memory::Row;
 use copies::Copies;
 
 pub use lanes::load_floats;
-pub use resident::Resident;
+pub use resident::{Resident, rows_in_cluster};
 pub use size::{GROUP_TERMS, Gates, STAGES, Size, Unit, WARPS};
 pub use tensor::factors;
 pub use warpgroup::WAIT;

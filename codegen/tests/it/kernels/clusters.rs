@@ -16,8 +16,8 @@ use crate::simulator::{
 
 const WIDTH: usize = 64;
 const STEPS: usize = 4;
-/// Rows of each cluster: one tile, and two.
-const PARTS: [usize; 2] = [13, 40];
+/// Rows of each cluster: a tile whose threads have two rows, and one where they have one; and two of two, the last not full.
+const PARTS: [usize; 2] = [84, 97];
 const ROWS: usize = PARTS[0] + PARTS[1];
 
 /// A kernel whose weights stay in clusters, in as many parts as these have blocks, and what runs its flushes.

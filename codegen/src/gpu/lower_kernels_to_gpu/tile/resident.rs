@@ -4,17 +4,18 @@
 //! has another one, or none, and says in the first word of its shared memory which one is there; so whoever runs a
 //! block of another function in that memory sets the word to zero (`persistence`). Tiles of rows then come and go, a
 //! few terms at a time, through a *ring* of buffers: while some are multiplied, those of the next steps are on their
-//! way, also those of the next product of the sum.
+//! way, also those of the next product, of this sum or another one. Where there are several sums, a block has a panel of each.
+//! What else is needed of the rows, behind the products, is on its way from the beginning, too.
 //!
-//! Where there are several sums, a block has a panel of each, and they come one after another through the same ring.
-//!
-//! A thread has one row and one column of every gate, a warp has at most 8 columns. Four terms are one load, on both sides, so
+//! A thread has one row and one column of every gate, a warp has at most 8 columns. Where a cluster has the columns once, a thread has
+//! a second row if there are more than one for each: otherwise the block would take them one after another. Four terms are one load, on both sides, so
 //! weights lie along the terms: of the lanes of a warp that is the same 16 bytes for each column and for each row, and all of
 //! them are in different banks, by padding. Sums start from their start and take the products in the order of k, as in
 //! every other tile.
 
 use std::cell::Cell;
 
+use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{CmpiPredicate, Op, Val};
@@ -26,7 +27,7 @@ use super::super::ops::{
 };
 use super::super::site::{Frame, memory};
 use super::copies::guarded;
-use super::{STAGES, Size, Sums, TileRow, Unit, WARPS, Writer, load_floats};
+use super::{STAGES, Size, Sums, Unit, WARPS, Writer, load_floats};
 use crate::emit::{Emitter, Width};
 
 /// Bytes at the beginning of the shared memory, for the word that says which panel is there.
@@ -47,6 +48,8 @@ pub struct Resident {
     pub terms: i64,
     /// Buffers of the ring.
     pub stages: i64,
+    /// Most rows of a thread.
+    pub thread_rows: i64,
     /// Where the word and the panels are in the shared memory of a flush, whose beginning the ring has for as long as the
     /// function runs; behind them, if nowhere else.
     pub held_at: Option<i64>,
@@ -59,9 +62,14 @@ impl Resident {
         (columns, WARP / columns)
     }
 
-    /// Rows of a tile.
-    pub fn rows(self) -> i64 {
+    /// Rows of a tile where a thread has one,
+    fn single_rows(self) -> i64 {
         WARPS * WARP / self.columns
+    }
+
+    /// and most rows of one.
+    pub fn rows(self) -> i64 {
+        self.thread_rows * self.single_rows()
     }
 
     fn row_bytes(self) -> i64 {
@@ -96,6 +104,15 @@ impl Resident {
     }
 }
 
+/// Most rows of a thread in a cluster whose columns have so many parts: two, where the cluster's blocks all have other columns.
+pub fn rows_in_cluster(parts: i64) -> i64 {
+    if 2 * parts > CLUSTER_BLOCKS as i64 {
+        2
+    } else {
+        1
+    }
+}
+
 /// The terms of all products of a sum.
 pub fn terms_of(chain: &Chain<'_>) -> i64 {
     chain.segments.iter().map(|segment| segment.k).sum()
@@ -124,114 +141,192 @@ fn write_part<'c>(
     tile: &Tile<'c>,
     (resident, number): (Resident, usize),
 ) {
-    let thread = thread(e);
-    let (warp, lane) = divide(e, thread, WARP);
-    let (columns, rows) = resident.of_warp();
-    let (down, across) = divide(e, warp, resident.columns / columns);
-    let (row, column) = divide(e, lane, columns);
-    let column = e.add(e.times(across, columns), column);
-    let in_tile = e.add(e.times(down, rows), row);
-    let total = e.times(frame.rows, tile.matrix_rows());
     let part = block(e, GpuDim::X);
     let first_row = e.times(block(e, GpuDim::Y), resident.rows());
-    let first_column = e.times(part, resident.columns);
-    let writer = Writer {
-        frame,
-        tile,
-        size: Size {
+    let block = Block::new(e, frame, tile, resident, (part, first_row));
+    block.hold(e, number);
+    if resident.thread_rows == 1 {
+        return block.compute(e);
+    }
+    let second = e.add(first_row, e.int(resident.single_rows()));
+    e.if_else(
+        below(e, second, block.writer.total),
+        |e| block.with_rows(e, resident.thread_rows).compute(e),
+        |e| block.compute(e),
+    );
+}
+
+/// A block of a tile whose weights stay.
+struct Block<'f, 'c> {
+    writer: Writer<'f, 'f, 'c>,
+    resident: Resident,
+    part: Val<'c>,
+    /// The row that a thread has in the tile, if each has one, and its column.
+    place: [Val<'c>; 2],
+}
+
+impl<'f, 'c> Block<'f, 'c> {
+    /// A thread has one row.
+    fn new(
+        e: &Emitter<'c>,
+        frame: &'f Frame<'f, 'c>,
+        tile: &'f Tile<'c>,
+        resident: Resident,
+        (part, first_row): (Val<'c>, Val<'c>),
+    ) -> Block<'f, 'c> {
+        let thread = thread(e);
+        let (warp, lane) = divide(e, thread, WARP);
+        let (columns, rows) = resident.of_warp();
+        let (down, across) = divide(e, warp, resident.columns / columns);
+        let (row, column) = divide(e, lane, columns);
+        let column = e.add(e.times(across, columns), column);
+        let row = e.add(e.times(down, rows), row);
+        let total = e.times(frame.rows, tile.matrix_rows());
+        let first_column = e.times(part, resident.columns);
+        let size = Size {
             unit: Unit::Lanes,
             rows: 1,
             columns: 1,
             depth: resident.terms,
             warps: WARPS,
             stages: STAGES,
-        },
-        thread,
-        warp,
-        lane,
-        first_row,
-        first_column,
-        own_row: e.add(first_row, in_tile),
-        own_column: e.add(first_column, column),
-        in_use: Cell::new(None),
-        total,
-        last: e.sub(total, e.int(1)),
-    };
-    let mut next = resident.held_at.unwrap_or(0) + HELD_BYTES;
-    let panels = tile.chains.iter().map(|chain| {
-        let from = next;
-        next += resident.panel_bytes(chain);
-        (chain, from)
-    });
-    let panels: Vec<_> = panels.collect();
-    let panels = panels.into_iter().map(|(chain, from)| Panel {
-        tile: &writer,
-        chain,
-        resident,
-        terms: terms_of(chain),
-        from,
-        ring_from: if resident.held_at.is_some() { 0 } else { next },
-    });
-    let panels: Vec<_> = panels.collect();
-    hold(e, &writer, &panels, (part, number), resident);
-    let rows = writer.rows(e);
-    let sums = panels.iter().enumerate().map(|(index, panel)| {
-        if index > 0 {
-            // What the sum before read of the ring is overwritten.
-            barrier(e);
+        };
+        let writer = Writer {
+            frame,
+            tile,
+            size,
+            thread,
+            warp,
+            lane,
+            first_row,
+            first_column,
+            own_row: e.add(first_row, row),
+            own_column: e.add(first_column, column),
+            in_use: Cell::new(None),
+            total,
+            last: e.sub(total, e.int(1)),
+        };
+        Block {
+            writer,
+            resident,
+            part,
+            place: [row, column],
         }
-        let ring = panel.ring(e);
-        panel.begin(e, &ring);
-        let starts = writer.starts(e, panel.chain, &rows);
-        panel.multiply(e, &ring, [in_tile, column], &starts)
-    });
-    let sums: Vec<_> = sums.collect();
-    writer.go_on(e, &rows, &sums);
-}
+    }
 
-/// Begins to load the panels of a part of the columns unless they are there; they come with the first terms of the rows.
-fn hold<'c>(
-    e: &Emitter<'c>,
-    writer: &Writer<'_, '_, 'c>,
-    panels: &[Panel<'_, '_, 'c>],
-    (part, number): (Val<'c>, usize),
-    resident: Resident,
-) {
-    let s = memory(e, true);
-    let word = s.offset_by(writer.frame.shared(), resident.held_at.unwrap_or(0));
-    // Never zero.
-    let wanted = e.add(part, e.int(((number as i64) << 16) + 1));
-    let held = s.load_u32(word);
-    let is_other = e.b.cmpi(CmpiPredicate::Ne, held, wanted);
-    when(e, is_other, |e| {
-        // Everybody has looked.
-        barrier(e);
-        panels.iter().for_each(|panel| panel.load(e));
-        when(e, below(e, writer.thread, e.int(1)), |e| {
-            let wanted = e.b.trunci(wanted, e.i32);
-            memory(e, true).store_elem(wanted, word, Elem::I32, Width::Scalar, None);
+    /// The same, but that a thread has so many rows, one behind another.
+    fn with_rows(&self, e: &Emitter<'c>, rows: i64) -> Block<'f, 'c> {
+        let first_row = self.writer.first_row;
+        let [row, column] = self.place;
+        let row = e.times(row, rows);
+        let size = Size {
+            rows,
+            ..self.writer.size
+        };
+        let writer = Writer {
+            size,
+            own_row: e.add(first_row, row),
+            in_use: Cell::new(None),
+            ..self.writer
+        };
+        Block {
+            writer,
+            place: [row, column],
+            ..*self
+        }
+    }
+
+    fn panels(&self) -> Vec<Panel<'_, 'f, 'c>> {
+        let mut next = self.resident.held_at.unwrap_or(0) + HELD_BYTES;
+        let chains = self.writer.tile.chains.iter();
+        let panels = chains.map(|chain| {
+            let from = next;
+            next += self.resident.panel_bytes(chain);
+            Panel {
+                tile: &self.writer,
+                chain,
+                resident: self.resident,
+                terms: terms_of(chain),
+                from,
+            }
         });
-    });
+        panels.collect()
+    }
+
+    /// Begins to load the panels unless they are there; they come with the first terms of the rows. `number` is the kernel's.
+    fn hold(&self, e: &Emitter<'c>, number: usize) {
+        let s = memory(e, true);
+        let at = self.resident.held_at.unwrap_or(0);
+        let word = s.offset_by(self.writer.frame.shared(), at);
+        // Never zero.
+        let wanted = e.add(self.part, e.int(((number as i64) << 16) + 1));
+        let held = s.load_u32(word);
+        let is_other = e.b.cmpi(CmpiPredicate::Ne, held, wanted);
+        when(e, is_other, |e| {
+            // Everybody has looked.
+            barrier(e);
+            self.panels().iter().for_each(|panel| panel.load(e));
+            when(e, below(e, self.writer.thread, e.int(1)), |e| {
+                let wanted = e.b.trunci(wanted, e.i32);
+                memory(e, true).store_elem(wanted, word, Elem::I32, Width::Scalar, None);
+            });
+        });
+    }
+
+    /// Multiplies its rows, and stores what is made of them.
+    fn compute(&self, e: &Emitter<'c>) {
+        let writer = &self.writer;
+        let rows = writer.rows(e);
+        let ring = Ring::new(e, writer, self.resident);
+        let mut place = ring.begin(e);
+        let chains = writer.tile.chains.iter();
+        let starts: Vec<_> = chains.map(|chain| writer.starts(e, chain, &rows)).collect();
+        let loaded = writer.loaded(e, &rows);
+        let panels = self.panels();
+        let sums = panels.iter().zip(&starts).map(|(panel, starts)| {
+            let sums;
+            (sums, place) = panel.multiply(e, &ring, place, self.place, starts);
+            sums
+        });
+        let sums: Vec<_> = sums.collect();
+        writer.go_on(e, &rows, &sums, &loaded);
+    }
 }
 
-/// What a block has of the weights of a sum, and its rows.
+/// What a block has of the weights of a sum.
 struct Panel<'a, 'f, 'c> {
     tile: &'a Writer<'f, 'f, 'c>,
     chain: &'a Chain<'c>,
     resident: Resident,
     terms: i64,
-    /// Where the panel begins in the block's shared memory, and where the ring does that all sums share.
+    /// Where the panel begins in the block's shared memory.
     from: i64,
-    ring_from: i64,
+}
+
+/// The rows of a tile on their way through shared memory: the terms of all products of all sums, one behind another.
+struct Ring<'c> {
+    resident: Resident,
+    start: Val<'c>,
+    pieces: Vec<Piece<'c>>,
+    /// The terms before each product, and of all.
+    terms: Vec<i64>,
 }
 
 /// Four terms of a row that a thread copies in each step.
 struct Piece<'c> {
-    /// Of each product, where those of its first term would be if it were the sum's first.
+    /// Of each product, where those of its first term would be if it were the first of all.
     from: Vec<Val<'c>>,
     /// Where they go in the first buffer.
     to: Val<'c>,
     valid: Option<Val<'c>>,
+}
+
+/// Where a sum begins in the ring: its first step, which is known, and the buffers of that step and of the next to be filled.
+#[derive(Clone, Copy)]
+struct RingPlace<'c> {
+    step: i64,
+    read: Val<'c>,
+    written: Val<'c>,
 }
 
 impl<'c> Panel<'_, '_, 'c> {
@@ -246,10 +341,6 @@ impl<'c> Panel<'_, '_, 'c> {
 
     fn panel(&self, e: &Emitter<'c>) -> Val<'c> {
         memory(e, true).offset_by(self.tile.frame.shared(), self.from)
-    }
-
-    fn ring_start(&self, e: &Emitter<'c>) -> Val<'c> {
-        memory(e, true).offset_by(self.tile.frame.shared(), self.ring_from)
     }
 
     // The panel.
@@ -280,16 +371,97 @@ impl<'c> Panel<'_, '_, 'c> {
         }
     }
 
-    // The rows.
+    // The products.
 
-    /// What a thread copies.
-    fn ring(&self, e: &Emitter<'c>) -> Vec<Piece<'c>> {
-        let per_row = self.resident.terms / WIDE;
-        let count = self.resident.rows() * per_row;
-        let start = self.ring_start(e);
-        let firsts = (0..count).step_by(THREADS as usize);
+    /// Multiplies the rows that come through the ring; the sums, and where the next sum begins.
+    fn multiply(
+        &self,
+        e: &Emitter<'c>,
+        ring: &Ring<'c>,
+        place: RingPlace<'c>,
+        [row, column]: [Val<'c>; 2],
+        starts: &[Val<'c>],
+    ) -> (Sums<'c>, RingPlace<'c>) {
+        let s = memory(e, true);
+        let ahead = self.resident.stages - 1;
+        let left = s.offset(ring.start, e.times(row, self.resident.row_bytes()));
+        let right = s.offset(self.panel(e), e.times(column, self.column_bytes()));
+        let steps = self.terms / self.resident.terms;
+        let count = e.add(e.int(steps), self.tile.unknown_zero(e));
+        let mut carried = vec![place.read, place.written];
+        carried.extend(starts);
+        let found = e.for_loop(e.int(0), count, 1, &carried, |e, step, carried| {
+            let (read, written) = (carried[0], carried[1]);
+            // Of this thread, then of all: what this step reads is there, and what the last step read
+            // may be overwritten.
+            wait_for_copies_but(e, ahead - 1);
+            barrier(e);
+            let next = e.add(step, e.int(place.step + ahead));
+            ring.copy(e, next, written);
+            commit_copies(e);
+            let s = memory(e, true);
+            let left = s.offset(left, read);
+            let right = s.offset(right, e.times(step, self.resident.terms * 4));
+            let mut after = vec![ring.behind(e, read), ring.behind(e, written)];
+            after.extend(self.add_up(e, [left, right], &carried[2..]));
+            after
+        });
+        let next = RingPlace {
+            step: place.step + steps,
+            read: found[0],
+            written: found[1],
+        };
+        (found[2..].to_vec(), next)
+    }
+
+    /// Adds the products of a buffer's terms; sums are of each gate by rows.
+    fn add_up(&self, e: &Emitter<'c>, [left, right]: [Val<'c>; 2], sums: &[Val<'c>]) -> Sums<'c> {
+        let s = &memory(e, true);
+        let ty = e.elem_type(Elem::F32, Width::Scalar);
+        let mut sums = sums.to_vec();
+        let thread_rows = self.tile.size.rows;
+        for first in (0..self.resident.terms).step_by(WIDE as usize) {
+            let rows = (0..thread_rows).map(|row| {
+                let at = row * self.resident.row_bytes() + first * 4;
+                load_floats(s, s.offset_by(left, at), WIDE)
+            });
+            let rows: Vec<_> = rows.collect();
+            let gates = (0..self.gates()).map(|gate| {
+                let at = gate * self.resident.columns * self.column_bytes() + first * 4;
+                load_floats(s, s.offset_by(right, at), WIDE)
+            });
+            let gates: Vec<_> = gates.collect();
+            for term in 0..WIDE as usize {
+                for (sums, b) in sums.chunks_mut(thread_rows as usize).zip(&gates) {
+                    for (sum, a) in sums.iter_mut().zip(&rows) {
+                        *sum = e.b.value(Op::MathFma, &[a[term], b[term], *sum], ty);
+                    }
+                }
+            }
+        }
+        sums
+    }
+}
+
+impl<'c> Ring<'c> {
+    fn new(e: &Emitter<'c>, tile: &Writer<'_, '_, 'c>, resident: Resident) -> Ring<'c> {
+        // At the beginning where the weights are elsewhere, and behind them otherwise.
+        let from = match resident.held_at {
+            Some(_) => 0,
+            None => resident.held_bytes(&tile.tile.chains),
+        };
+        let start = memory(e, true).offset_by(tile.frame.shared(), from);
+        let segments: Vec<_> = (tile.tile.chains.iter())
+            .flat_map(|chain| &chain.segments)
+            .collect();
+        let mut terms = vec![0];
+        for segment in &segments {
+            terms.push(terms[terms.len() - 1] + segment.k);
+        }
+        let per_row = resident.terms / WIDE;
+        let count = tile.size.rows * resident.single_rows() * per_row;
         let piece = |first: i64| {
-            let number = e.add(self.tile.thread, e.int(first));
+            let number = e.add(tile.thread, e.int(first));
             let is_whole = first + THREADS <= count;
             let valid = (!is_whole).then(|| below(e, number, e.int(count)));
             let number = match is_whole {
@@ -297,127 +469,72 @@ impl<'c> Panel<'_, '_, 'c> {
                 false => e.min(number, e.int(count - 1)),
             };
             let (row, four) = divide(e, number, per_row);
-            let to = e.add(
-                e.times(row, self.resident.row_bytes()),
-                e.times(four, WIDE * 4),
-            );
-            let row = self.tile.row(e, e.add(self.tile.first_row, row));
+            let to = e.add(e.times(row, resident.row_bytes()), e.times(four, WIDE * 4));
+            let row = tile.row(e, e.add(tile.first_row, row));
+            let from = segments.iter().zip(&terms).map(|(segment, before)| {
+                let at = tile.left_row(e, segment, &row);
+                let at = e.offset_by(at, -4 * before);
+                e.offset(at, e.times(four, WIDE * 4))
+            });
             Piece {
-                from: self.rows_of(e, &row, four),
+                from: from.collect(),
                 to: memory(e, true).offset(start, to),
                 valid,
             }
         };
-        firsts.map(piece).collect()
-    }
-
-    fn rows_of(&self, e: &Emitter<'c>, row: &TileRow<'c>, four: Val<'c>) -> Vec<Val<'c>> {
-        let mut before = 0;
-        let segments = self.chain.segments.iter();
-        let address = segments.map(|segment| {
-            let at = self.tile.left_row(e, segment, row);
-            let at = e.offset_by(at, -4 * before);
-            before += segment.k;
-            e.offset(at, e.times(four, WIDE * 4))
-        });
-        address.collect()
-    }
-
-    /// Copies the terms of a step to the buffer at so many bytes.
-    fn copy(&self, e: &Emitter<'c>, ring: &[Piece<'c>], step: Val<'c>, buffer: Val<'c>) {
-        let terms = self.resident.terms;
-        for piece in ring {
-            guarded(e, piece.valid, |e| {
-                let mut from = piece.from[0];
-                let mut before = 0;
-                for (segment, next) in self.chain.segments.iter().zip(&piece.from[1..]) {
-                    before += segment.k;
-                    let is_before = below(e, step, e.int(before / terms));
-                    from = e.select(is_before, from, *next);
-                }
-                let from = e.offset(from, e.times(step, terms * 4));
-                let to = memory(e, true).offset(piece.to, buffer);
-                copy_async(e, to, from, WIDE * 4, Copied::All);
-            });
+        let pieces = (0..count).step_by(THREADS as usize).map(piece).collect();
+        Ring {
+            resident,
+            start,
+            pieces,
+            terms,
         }
     }
 
+    /// Steps of all sums.
     fn steps(&self) -> i64 {
-        self.terms / self.resident.terms
+        self.terms[self.terms.len() - 1] / self.resident.terms
     }
 
-    /// Begins the copies of all steps that there are buffers for but one.
-    fn begin(&self, e: &Emitter<'c>, ring: &[Piece<'c>]) {
-        for step in 0..self.resident.stages - 1 {
-            if step < self.steps() {
-                let buffer = e.int(step * self.resident.stage_bytes());
-                self.copy(e, ring, e.int(step), buffer);
-            }
+    /// Begins the copies of all steps that there are buffers for but one; where the first sum begins.
+    fn begin(&self, e: &Emitter<'c>) -> RingPlace<'c> {
+        let ahead = self.resident.stages - 1;
+        for step in 0..ahead {
+            let buffer = e.int(step * self.resident.stage_bytes());
+            self.copy(e, e.int(step), buffer);
             commit_copies(e);
         }
+        RingPlace {
+            step: 0,
+            read: e.int(0),
+            written: e.int(ahead * self.resident.stage_bytes()),
+        }
+    }
+
+    /// Copies the terms of a step, if there is such a step, to the buffer at so many bytes.
+    fn copy(&self, e: &Emitter<'c>, step: Val<'c>, buffer: Val<'c>) {
+        let terms = self.resident.terms;
+        when(e, below(e, step, e.int(self.steps())), |e| {
+            for piece in &self.pieces {
+                guarded(e, piece.valid, |e| {
+                    let mut from = piece.from[0];
+                    for (before, next) in self.terms[1..].iter().zip(&piece.from[1..]) {
+                        let is_before = below(e, step, e.int(before / terms));
+                        from = e.select(is_before, from, *next);
+                    }
+                    let from = e.offset(from, e.times(step, terms * 4));
+                    let to = memory(e, true).offset(piece.to, buffer);
+                    copy_async(e, to, from, WIDE * 4, Copied::All);
+                });
+            }
+        });
     }
 
     /// The buffer behind one, in bytes.
-    fn next_buffer(&self, e: &Emitter<'c>, buffer: Val<'c>) -> Val<'c> {
+    fn behind(&self, e: &Emitter<'c>, buffer: Val<'c>) -> Val<'c> {
         let bytes = self.resident.stage_bytes();
         let next = e.add(buffer, e.int(bytes));
         let is_there = below(e, next, e.int(self.resident.stages * bytes));
         e.select(is_there, next, e.int(0))
-    }
-
-    fn multiply(
-        &self,
-        e: &Emitter<'c>,
-        ring: &[Piece<'c>],
-        [row, column]: [Val<'c>; 2],
-        starts: &[Val<'c>],
-    ) -> Sums<'c> {
-        let s = memory(e, true);
-        let ahead = self.resident.stages - 1;
-        let left = s.offset(self.ring_start(e), e.times(row, self.resident.row_bytes()));
-        let right = s.offset(self.panel(e), e.times(column, self.column_bytes()));
-        let steps = e.add(e.int(self.steps()), self.tile.unknown_zero(e));
-        let mut carried = vec![e.int(0), e.int(ahead * self.resident.stage_bytes())];
-        carried.extend(starts);
-        let found = e.for_loop(e.int(0), steps, 1, &carried, |e, step, carried| {
-            let (read, written) = (carried[0], carried[1]);
-            // Of this thread, then of all: what this step reads is there, and what the last step read
-            // may be overwritten.
-            wait_for_copies_but(e, ahead - 1);
-            barrier(e);
-            let next = e.add(step, e.int(ahead));
-            when(e, below(e, next, steps), |e| {
-                self.copy(e, ring, next, written);
-            });
-            commit_copies(e);
-            let s = memory(e, true);
-            let left = s.offset(left, read);
-            let right = s.offset(right, e.times(step, self.resident.terms * 4));
-            let mut after = vec![self.next_buffer(e, read), self.next_buffer(e, written)];
-            after.extend(self.add_up(e, [left, right], &carried[2..]));
-            after
-        });
-        found[2..].to_vec()
-    }
-
-    /// Adds the products of a buffer's terms.
-    fn add_up(&self, e: &Emitter<'c>, [left, right]: [Val<'c>; 2], sums: &[Val<'c>]) -> Sums<'c> {
-        let s = &memory(e, true);
-        let ty = e.elem_type(Elem::F32, Width::Scalar);
-        let mut sums = sums.to_vec();
-        for first in (0..self.resident.terms).step_by(WIDE as usize) {
-            let a = load_floats(s, s.offset_by(left, first * 4), WIDE);
-            let gates = (0..self.gates()).map(|gate| {
-                let at = gate * self.resident.columns * self.column_bytes() + first * 4;
-                load_floats(s, s.offset_by(right, at), WIDE)
-            });
-            let gates: Vec<_> = gates.collect();
-            for term in 0..WIDE as usize {
-                for (sum, b) in sums.iter_mut().zip(&gates) {
-                    *sum = e.b.value(Op::MathFma, &[a[term], b[term], *sum], ty);
-                }
-            }
-        }
-        sums
     }
 }

@@ -14,7 +14,7 @@ use cohort_dialects::builder::Val;
 use super::super::ops::{
     WIDE, barrier, below, both, divide, load_neighbours, store_neighbours, when,
 };
-use super::super::site::{Site, Sums as Gates, memory};
+use super::super::site::{Known, Site, Sums as Gates, memory};
 use super::copies::guarded;
 use super::size::Unit;
 use super::{Sums, TileRow, Writer};
@@ -31,7 +31,7 @@ impl<'c> Writer<'_, '_, 'c> {
     pub(super) fn tail(&self, e: &Emitter<'c>, rows: &[(Val<'c>, TileRow<'c>)], sums: &[Sums<'c>]) {
         let gates = self.tile.gates();
         if !self.size.redistributes(gates) {
-            return self.go_on(e, rows, sums);
+            return self.go_on(e, rows, sums, &[]);
         }
         let parts = self.size.parts(gates);
         for number in 0..parts {
@@ -45,17 +45,50 @@ impl<'c> Writer<'_, '_, 'c> {
         }
     }
 
-    /// With the columns that the thread has.
+    /// What is loaded beside the products, for each of the thread's rows and columns in the order of [`Writer::go_on`].
+    pub(super) fn loaded(
+        &self,
+        e: &Emitter<'c>,
+        rows: &[(Val<'c>, TileRow<'c>)],
+    ) -> Vec<Known<'c>> {
+        let together = self.at_once();
+        let mut loaded = vec![];
+        for (_, row) in rows {
+            let mut touched = self.addresses(e, row, &self.tile.body);
+            for column in (0..self.size.columns).step_by(together as usize) {
+                let (_, clamped) = self.column(e, column, together);
+                let mut site = Site {
+                    frame: self.frame,
+                    row: Some(row.row),
+                    index: &self.index(row, clamped),
+                    count: together,
+                    addresses: &mut touched,
+                    sums: None,
+                };
+                loaded.push(site.loaded(e, &self.tile.body));
+            }
+        }
+        loaded
+    }
+
+    /// How many columns it goes on with at once.
+    fn at_once(&self) -> i64 {
+        match self.together() {
+            WIDE => WIDE,
+            _ => 1,
+        }
+    }
+
+    /// With the columns that the thread has. What is not `loaded` yet is where it is needed.
     pub(super) fn go_on(
         &self,
         e: &Emitter<'c>,
         rows: &[(Val<'c>, TileRow<'c>)],
         sums: &[Sums<'c>],
+        loaded: &[Known<'c>],
     ) {
-        let together = match self.together() {
-            WIDE => WIDE,
-            _ => 1,
-        };
+        let together = self.at_once();
+        let mut loaded = loaded.iter();
         for (number, (at, row)) in rows.iter().enumerate() {
             let touched = self.addresses(e, row, &self.tile.body);
             let valid_row = below(e, *at, self.total);
@@ -68,6 +101,7 @@ impl<'c> Writer<'_, '_, 'c> {
                     sums[of_chain][at..at + together as usize].to_vec()
                 });
                 let index = self.index(row, clamped);
+                let mut known = loaded.next().cloned().unwrap_or_default();
                 when(e, both(e, valid_row, valid_column), |e| {
                     let mut site = Site {
                         frame: self.frame,
@@ -77,7 +111,7 @@ impl<'c> Writer<'_, '_, 'c> {
                         addresses: &mut touched.clone(),
                         sums: Some(&gates),
                     };
-                    site.run(e, &self.tile.body);
+                    site.run_with(e, &self.tile.body, &mut known);
                 });
             }
         }

@@ -11,8 +11,10 @@ use crate::gpu::lower_kernels_to_gpu::tile::{Gates, STAGES, Size, Unit, WARPS};
 /// ones are on their way, so more of them are sent for at once.
 const DEPTH: i64 = 16;
 const SMALL_DEPTH: i64 = 32;
-/// The same where elements are copied one by one: each takes registers for its address.
+/// The same where elements are copied one by one: each takes registers for its address. A thread of the small size has
+/// so many on their way at most.
 const NARROW_DEPTH: i64 = 8;
+const MOST_COPIES: i64 = 12;
 
 /// Columns of a thread in the largest tiles, of all gates, and their depths and buffers, the best first.
 const LARGEST_COLUMNS: i64 = 16;
@@ -33,16 +35,26 @@ fn gates_of(tile: &Tile<'_>) -> Gates {
 /// The same with more k at once, if there is room, and if no sum is then padded with other zeros:
 /// a zero that is added can change the sign of a zero.
 fn deeper(size: Size, tile: &Tile<'_>) -> Size {
-    let deeper = Size {
-        depth: SMALL_DEPTH,
-        ..size
+    let gates = gates_of(tile);
+    let copies = |depth: i64| {
+        let elements = (size.block_rows() + gates.most * size.block_columns()) * depth;
+        elements / size.threads()
     };
-    let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
-    let same = segments.all(|s| round_up(s.k, SMALL_DEPTH) == round_up(s.k, DEPTH));
-    if same && deeper.shared_bytes(gates_of(tile)) <= SHARED {
-        deeper
-    } else {
-        size
+    let fits = |depth: &i64| {
+        let mut segments = tile.chains.iter().flat_map(|chain| &chain.segments);
+        segments.all(|s| round_up(s.k, *depth) == round_up(s.k, size.depth))
+            && (is_wide(tile) || copies(*depth) <= MOST_COPIES)
+            && Size {
+                depth: *depth,
+                ..size
+            }
+            .shared_bytes(gates)
+                <= SHARED
+    };
+    let depth = [SMALL_DEPTH, DEPTH].into_iter().find(fits);
+    Size {
+        depth: depth.unwrap_or(size.depth),
+        ..size
     }
 }
 
@@ -105,8 +117,7 @@ fn of_lanes(tile: &Tile<'_>, gates: i64) -> (Size, Size) {
         columns: if gates == 1 { columns.min(2) } else { 1 },
         ..large
     };
-    let small = if wide { deeper(small, tile) } else { small };
-    (small, large)
+    (deeper(small, tile), large)
 }
 
 /// A warp multiplies 16 rows and 8 columns at a time, of which a thread has two and two.
