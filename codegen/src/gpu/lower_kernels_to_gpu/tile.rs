@@ -14,6 +14,7 @@
 mod copies;
 mod lanes;
 pub mod resident;
+mod ring;
 mod size;
 mod tail;
 mod tensor;

@@ -144,8 +144,8 @@ fn other_tiles_of_a_gpu_give_the_same_bits() {
             other = other.replace(from, to);
         }
         assert_ne!(text, other, "{model} has none of them");
-        let other_resident = text.replace(" resident [8, 64, 3", " resident [4, 16, 2");
-        let other_resident = other_resident.replace(" clustered [4, 64, 3", " clustered [8, 16, 2");
+        let other_resident = text.replace(" resident [8, 64, 4", " resident [4, 16, 2");
+        let other_resident = other_resident.replace(" clustered [4, 64, 4", " clustered [8, 16, 2");
         assert!(model != "treelstm" || text != other_resident);
         let texts = [text, without_resident(&other), other_resident];
         let results = texts.map(|text| {
