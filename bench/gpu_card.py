@@ -111,7 +111,7 @@ def work_of_tiles(launch, size, rows, code):
 
 
 def work_of_resident(launch, size, rows, thread_rows=1):
-    """Of `ragged.tiles` whose weights stay in shared memory, in blocks of a size whose threads have so many rows."""
+    """Of `ragged.tiles` whose weights stay in shared memory, in blocks of a size, with `thread_rows` rows per thread."""
     gates = launch.sums[0][1]
     block_rows = thread_rows * size.single_rows
     blocks = math.ceil(rows / block_rows) * (launch.columns // size.columns)

@@ -103,7 +103,7 @@ pub struct Settings {
     pub ragged_storage: bool,
     /// Without, what lengths make is made for each launch.
     pub shared_prelude: bool,
-    /// From so many bytes on, inputs of a row pool may be lent.
+    /// Minimum size in bytes for a block of inputs to be lent instead of copied.
     pub lends_from: u64,
     /// Whether flushes may have an end.
     pub is_timed: bool,

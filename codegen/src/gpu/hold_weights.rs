@@ -91,7 +91,7 @@ pub struct Room {
     pub columns: &'static [i64],
     /// Whether as many blocks are there as columns have parts.
     pub has: fn(parts: i64) -> bool,
-    /// Most rows of a thread, where columns have so many parts.
+    /// Rows per thread at most, given how many blocks the columns are divided between.
     pub thread_rows: fn(parts: i64) -> i64,
 }
 

@@ -44,7 +44,7 @@ impl InputBlock {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Keeps the first `bytes` bytes, and so many rows.
+    /// Shortens the block to `bytes` bytes, which are `rows` rows.
     pub fn truncate(&mut self, bytes: usize, rows: u64) {
         self.bytes.truncate(bytes);
         self.rows = rows;
@@ -97,7 +97,7 @@ impl Lent {
         }
     }
 
-    /// The bytes of some of the rows, if there are so many.
+    /// The bytes of `rows` rows from number `first` on; nothing unless all of them are in the block.
     ///
     /// # Safety
     ///

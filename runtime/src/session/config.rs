@@ -61,8 +61,8 @@ pub struct Config {
     pub is_guided: bool,
     /// Whether kernels read their operands where they lie, or get copies.
     pub gather_fusion: bool,
-    /// From so many bytes on, the rows of a chunk of inputs are not copied, row pool by row pool: kernels on the processor
-    /// read them where they are.
+    /// Minimum size in bytes for the rows that a chunk of inputs has in a row pool to be lent: kernels on the processor read them
+    /// where they are.
     pub lends_from: u64,
     /// Whether a call may be divided between threads, and the heaviest work begins first.
     pub remapping: bool,

@@ -48,7 +48,7 @@ pub struct Resident {
     pub terms: i64,
     /// Buffers of the ring.
     pub stages: i64,
-    /// Most rows of a thread.
+    /// Rows per thread at most.
     pub thread_rows: i64,
     /// Where the word and the panels are in the shared memory of a flush, whose beginning the ring has for as long as the
     /// function runs; behind them, if nowhere else.
@@ -104,7 +104,7 @@ impl Resident {
     }
 }
 
-/// Most rows of a thread in a cluster whose columns have so many parts: two, where the cluster's blocks all have other columns.
+/// Rows per thread at most, in a cluster that divides its columns between `parts` blocks: two if no block is left for other rows.
 pub fn rows_in_cluster(parts: i64) -> i64 {
     if 2 * parts > CLUSTER_BLOCKS as i64 {
         2
@@ -214,7 +214,7 @@ impl<'f, 'c> Block<'f, 'c> {
         }
     }
 
-    /// The same, but that a thread has so many rows, one behind another.
+    /// The same block with `rows` consecutive rows per thread.
     fn with_rows(&self, e: &Emitter<'c>, rows: i64) -> Block<'f, 'c> {
         let first_row = self.writer.first_row;
         let [row, column] = self.place;

@@ -104,7 +104,7 @@ impl<'c> Ring<'c> {
         }
     }
 
-    /// Copies the terms of a step, if there is such a step, to the buffer at so many bytes.
+    /// Copies the terms of a step to the buffer at byte offset `buffer`; does nothing behind the last step.
     pub fn copy(&self, e: &Emitter<'c>, step: Val<'c>, buffer: Val<'c>) {
         let terms = self.resident.terms;
         when(e, below(e, step, e.int(self.steps())), |e| {

@@ -11,8 +11,8 @@ use crate::gpu::lower_kernels_to_gpu::tile::{Gates, STAGES, Size, Unit, WARPS};
 /// ones are on their way, so more of them are sent for at once.
 const DEPTH: i64 = 16;
 const SMALL_DEPTH: i64 = 32;
-/// The same where elements are copied one by one: each takes registers for its address. A thread of the small size has
-/// so many on their way at most.
+/// The same where elements are copied one by one: each takes registers for its address. `MOST_COPIES` limits how many a thread
+/// of the small size copies per step.
 const NARROW_DEPTH: i64 = 8;
 const MOST_COPIES: i64 = 12;
 
