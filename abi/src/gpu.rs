@@ -339,6 +339,10 @@ pub const MULTIPLY: &str = "cohort_sim_multiply";
 /// all 128 threads of the warpgroup have called it.
 pub const MULTIPLY_GROUP: &str = "cohort_sim_multiply_group";
 
+/// `fn(context, value: f32, lanes: i64) -> f32`, called where the threads of a warp exchange values: gives the value of the lane
+/// whose number differs in the bits of `lanes`, as `shfl.sync.bfly` does.
+pub const SHUFFLE: &str = "cohort_sim_shuffle";
+
 /// `fn(value: f32) -> u32`: the value rounded to tf32, `cvt.rna.tf32.f32`.
 pub const TO_TF32: &str = "cohort_sim_to_tf32";
 

@@ -88,6 +88,11 @@ int64_t cohortGpuDimensionAttrGetValue(MlirAttribute attribute) {
   return dimension ? static_cast<int64_t>(dimension.getValue()) : -1;
 }
 
+/// Of a shuffle: a lane gets the value of the one whose number differs in the bits of the offset.
+MlirAttribute cohortShuffleXorAttrGet(MlirContext context) {
+  return wrap(Attribute(gpu::ShuffleModeAttr::get(unwrap(context), gpu::ShuffleMode::XOR)));
+}
+
 MlirAttribute cohortIteratorTypeAttrGet(MlirContext context, bool folds) {
   auto kind = folds ? utils::IteratorType::reduction : utils::IteratorType::parallel;
   return wrap(Attribute(linalg::IteratorTypeAttr::get(unwrap(context), kind)));

@@ -163,6 +163,12 @@ impl<'c> Builder<'c> {
         self.known(unsafe { ffi::cohortGpuDimensionAttrGet(self.raw_context(), dim.number()) })
     }
 
+    /// That a shuffle gives a lane the value of the one whose number differs in the bits of the offset.
+    pub fn shuffle_xor(&self) -> Attribute<'c> {
+        // SAFETY: the context is alive.
+        self.known(unsafe { ffi::cohortShuffleXorAttrGet(self.raw_context()) })
+    }
+
     fn raw_context(&self) -> mlir_sys::MlirContext {
         self.context().to_raw()
     }

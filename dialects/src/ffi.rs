@@ -57,6 +57,7 @@ unsafe extern "C" {
         dimension: c_uint,
     ) -> MlirAttribute;
     pub(crate) fn cohortGpuDimensionAttrGetValue(attribute: MlirAttribute) -> i64;
+    pub(crate) fn cohortShuffleXorAttrGet(context: MlirContext) -> MlirAttribute;
     pub(crate) fn cohortIteratorTypeAttrGet(context: MlirContext, folds: bool) -> MlirAttribute;
     pub(crate) fn cohortExternAttrGet(ty: MlirType) -> MlirAttribute;
     pub(crate) fn cohortAttributeIsExtern(attribute: MlirAttribute) -> bool;

@@ -132,6 +132,7 @@ keys! {
     MAP: "map",
     MASK: "mask",
     MASKED: "masked",
+    MODE: "mode",
     MODIFIER: "modifier",
     MULTIPLICAND_APTX_TYPE: "multiplicandAPtxType",
     MULTIPLICAND_BPTX_TYPE: "multiplicandBPtxType",

@@ -128,6 +128,7 @@ kinds! {
     GpuFunc: ods::gpu::GPUFuncOperation,
     GpuModule: ods::gpu::GPUModuleOperation,
     GpuReturn: ods::gpu::ReturnOperation,
+    GpuShuffle: ods::gpu::ShuffleOperation,
     GpuThreadId: ods::gpu::ThreadIdOperation,
     LinalgBatchMatmul: linalg::BatchMatmulOperation,
     LinalgBatchMatvec: linalg::BatchMatvecOperation,

@@ -4,7 +4,7 @@
 //! round to round and from block to block. Blocks of a launch run one after another to their ends; those that are
 //! together run until all of their threads wait for other blocks.
 
-use crate::instruction::{Function, Instruction, Product, SPECIAL};
+use crate::instruction::{Function, Instruction, Product, SPECIAL, Slot};
 use crate::memory::Memory;
 use crate::mma::{Lane, WARP, multiply};
 use crate::thread::{Around, Arrival, Stop, Thread};
@@ -334,6 +334,13 @@ impl Run<'_> {
             let first = lanes.iter().min().copied().unwrap_or(0);
             match self.function.code.get(pc) {
                 Some(Instruction::Multiply(product)) => self.multiply(block, product, first),
+                Some(&Instruction::Shuffle {
+                    result,
+                    value,
+                    lanes,
+                }) => {
+                    self.shuffle(block, (result, value), lanes.into(), first);
+                }
                 _ => {
                     let done = self.with_warpgroup(block, pc, first);
                     done.map_err(|(message, thread)| wrong(message, thread))?;
@@ -348,6 +355,7 @@ impl Run<'_> {
     /// What the threads of a warp do together at an instruction.
     fn verb(&self, pc: usize) -> &'static str {
         match self.function.code.get(pc) {
+            Some(Instruction::Shuffle { .. }) => "execute `shfl.sync`",
             Some(Instruction::WarpgroupFence) => "execute `wgmma.fence`",
             Some(Instruction::WarpgroupCommit) => "execute `wgmma.commit_group`",
             Some(Instruction::WarpgroupWait(_)) => "execute `wgmma.wait_group`",
@@ -396,6 +404,21 @@ impl Run<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Gives each lane the value of the one whose number differs in some bits.
+    fn shuffle(
+        &self,
+        block: &mut Block,
+        (result, value): (Slot, Slot),
+        lanes: usize,
+        first: usize,
+    ) {
+        let at = |lane: usize, slot: Slot| (first + lane) * self.stride + slot as usize;
+        let values: [u64; WARP] = std::array::from_fn(|lane| block.registers[at(lane, value)]);
+        for lane in 0..WARP {
+            block.registers[at(lane, result)] = values[lane ^ lanes];
+        }
     }
 
     fn multiply(&self, block: &mut Block, product: &Product, first: usize) {

@@ -269,6 +269,20 @@ impl<'a> Names<'a> {
                     value: self.value(value, 32)?,
                 }
             }
+            // Of all 32 lanes, none of which is kept from another.
+            (_, "shfl.sync.bfly.b32", [result, value, lanes, Operand::Number(31), all]) => {
+                let (Operand::Number(lanes @ 0..32), Operand::Number(all)) = (lanes, all) else {
+                    return Err(unknown());
+                };
+                if *all as u32 != u32::MAX {
+                    return Err(unknown());
+                }
+                Instruction::Shuffle {
+                    result: self.result(result, 32)?,
+                    value: self.value(value, 32)?,
+                    lanes: *lanes as u8,
+                }
+            }
             ("mma", _, [results, left, right, sums]) => {
                 let shape = match opcode {
                     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" => Shape::Tf32,

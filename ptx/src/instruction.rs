@@ -162,6 +162,12 @@ pub enum Instruction {
     Fence,
     /// Shows what the thread wrote in shared memory to the async proxy.
     ProxyFence,
+    /// Gives the value of the lane whose number differs in these bits.
+    Shuffle {
+        result: Slot,
+        value: Slot,
+        lanes: u8,
+    },
     Multiply(Box<Product>),
     WarpgroupMultiply(Box<WarpgroupProduct>),
     /// Orders accesses of registers before products that add to them.
@@ -195,6 +201,7 @@ impl Instruction {
             Instruction::Copy {
                 to, from, copied, ..
             } => (vec![to.base, from.base, *copied], vec![]),
+            Instruction::Shuffle { result, value, .. } => (vec![*value], vec![*result]),
             Instruction::BranchIf(of, ..) | Instruction::BranchIndexed(of, _) => {
                 (vec![*of], vec![])
             }

@@ -410,7 +410,8 @@ impl Thread {
                     }
                 }
                 Instruction::Watch(accessed) => around.watch(pc, accessed)?,
-                Instruction::Multiply(_)
+                Instruction::Shuffle { .. }
+                | Instruction::Multiply(_)
                 | Instruction::WarpgroupMultiply(_)
                 | Instruction::WarpgroupFence
                 | Instruction::WarpgroupCommit

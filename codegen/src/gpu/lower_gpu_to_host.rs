@@ -6,7 +6,7 @@
 //! `cohort_sim_barrier`. So indices, barriers and numbers can be checked on any machine; speed can
 //! not.
 //!
-//! Asynchronous copies, waits for them, roundings and the products of a warp are calls too: an
+//! Asynchronous copies, waits for them, roundings, shuffles and the products of a warp are calls too: an
 //! `nvvm.mma.sync` leaves the thread's registers in memory and calls `cohort_sim_multiply`, which goes
 //! on to the next thread until all of the warp are there. An `nvvm.wgmma.mma_async` does so for a warpgroup, and is done at once:
 //! fences and waits for it are nothing here. An address of shared memory as a number counts from the block's first byte.
@@ -47,8 +47,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use cohort_abi::gpu::{
-    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, MULTIPLY_GROUP, TO_BF16_PAIR,
-    TO_TF32, WAIT,
+    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, MULTIPLY_GROUP, SHUFFLE,
+    TO_BF16_PAIR, TO_TF32, WAIT,
 };
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
@@ -111,7 +111,7 @@ fn registers(operation: OperationRef<'_, '_>) -> Option<i64> {
 }
 
 /// The functions of the runtime.
-const CALLED: [&str; 10] = [
+const CALLED: [&str; 11] = [
     BARRIER,
     GRID_BARRIER,
     CLUSTER_BARRIER,
@@ -120,6 +120,7 @@ const CALLED: [&str; 10] = [
     WAIT,
     MULTIPLY,
     MULTIPLY_GROUP,
+    SHUFFLE,
     TO_TF32,
     TO_BF16_PAIR,
 ];
@@ -132,6 +133,7 @@ fn type_of<'c>(b: &Builder<'c>, called: &str) -> Type<'c> {
         WAIT => b.function_type(&[pointer, int], &[]),
         MULTIPLY => b.function_type(&[pointer, int, pointer], &[]),
         MULTIPLY_GROUP => b.function_type(&[pointer, int, int, int, pointer], &[]),
+        SHUFFLE => b.function_type(&[pointer, float, int], &[float]),
         TO_TF32 => b.function_type(&[float], &[b.i32()]),
         TO_BF16_PAIR => b.function_type(&[float, float], &[b.i32()]),
         _ => b.function_type(&[pointer], &[]),
@@ -154,6 +156,7 @@ fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
         Some(Op::NvvmCpAsyncWaitGroup) => WAIT,
         Some(Op::NvvmMmaSync) => MULTIPLY,
         Some(Op::NvvmWgmmaMmaAsync) => MULTIPLY_GROUP,
+        Some(Op::GpuShuffle) => SHUFFLE,
         Some(Op::NvvmConvertFloatToTf32) => TO_TF32,
         Some(Op::NvvmConvertF32x2ToBf16x2) => TO_BF16_PAIR,
         _ => return None,
@@ -451,6 +454,7 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
         }
         MULTIPLY => Some(lower_product(b, operation, &operands, new)?),
         MULTIPLY_GROUP => Some(lower_product_of_group(b, operation, &operands, new)?),
+        SHUFFLE => Some(lower_shuffle(b, operation, &operands, new)?),
         TO_TF32 => Some(result_of(b.func_call(TO_TF32, &operands, &[b.i32()]), 0)),
         TO_BF16_PAIR => {
             let bits = result_of(b.func_call(TO_BF16_PAIR, &operands, &[b.i32()]), 0);
@@ -515,6 +519,27 @@ fn lower_product_of_group<'c>(
     let given = [new.context, columns, *left, *right, registers];
     b.func_call(MULTIPLY_GROUP, &given, &[]);
     Ok(b.pack_struct(&take(b, registers, 0..sums)))
+}
+
+/// What a lane gets of another one, an `f32` of the lane whose number differs in some bits.
+fn lower_shuffle<'c>(
+    b: &Builder<'c>,
+    operation: OperationRef<'c, 'c>,
+    operands: &[Val<'c>],
+    new: Arguments<'c>,
+) -> std::result::Result<Val<'c>, Failed> {
+    let is_xor = operation.attribute(&keys::MODE).ok() == Some(b.shuffle_xor());
+    match operands {
+        [value, lanes, _] if is_xor && value.r#type() == b.f32() => {
+            let lanes = b.extui(*lanes, b.i64());
+            let call = b.func_call(SHUFFLE, &[new.context, *value, lanes], &[b.f32()]);
+            Ok(result_of(call, 0))
+        }
+        _ => Err(error(
+            operation,
+            "not supported yet on the host: this shuffle",
+        )),
+    }
 }
 
 /// Leaves values in the memory for registers, from its beginning on.

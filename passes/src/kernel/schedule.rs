@@ -27,8 +27,19 @@ const MOST_TERMS: i64 = 1024;
 /// does not depend on the processor. A panel of as many values is 32 KB, a first-level cache.
 const KEYS: i64 = 256;
 
-/// The rows and keys of a softmax's block on a GPU, whose 128 threads have eight scores each.
-pub const GPU_SOFTMAX: [i64; 2] = [32, 32];
+/// The rows of a softmax's block on a GPU where each of its four warps has 16 of its own, as on tensor cores.
+pub const ROWS_OF_WARPS: i64 = 64;
+
+/// The depth of the first product up to which all of it is in shared memory at once.
+pub const MOST_SOFTMAX_DEPTH: i64 = 128;
+
+/// The rows and keys of a softmax's block on a GPU. Its 128 threads have eight scores each where they exchange them.
+pub fn gpu_softmax_blocks(is_on_tensor_cores: bool, depth: i64) -> [i64; 2] {
+    match is_on_tensor_cores && depth <= MOST_SOFTMAX_DEPTH {
+        true => [ROWS_OF_WARPS, 32],
+        false => [32, 32],
+    }
+}
 
 /// The caches of a core as servers have had it for years, as [`CACHES`] gives them. Code for one runs well on others.
 pub const USUAL_CACHES: [i64; 3] = [32 << 10, 1 << 20, 8 << 20];

@@ -39,7 +39,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use cohort_dialects::builder::{Builder, Op};
-use melior::{Context, ir::OperationRef};
+use cohort_dialects::enums::{DialectEnum, Precision};
+use melior::{
+    Context,
+    ir::{OperationRef, operation::OperationLike},
+};
 
 use crate::kernel::affine::{Affine, Var};
 use crate::kernel::calls::graph::{Graph, NodeId};
@@ -49,10 +53,11 @@ use crate::kernel::calls::sides::{Target, side};
 use crate::kernel::calls::stages::{Matmul, OnlineSoftmax, Stage, Store};
 use crate::kernel::calls::write::{Given, Shifted, Writer};
 use crate::kernel::loop_level::{kernels, kernels_for_gpu};
-use crate::kernel::schedule::{GPU_SOFTMAX, Processor};
+use crate::kernel::schedule::{Processor, gpu_softmax_blocks};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::dims::length_names;
 use crate::support::ir::erase;
+use crate::support::waves::PRECISION;
 use chain::Chain;
 
 /// The pass `online-folds`.
@@ -64,25 +69,46 @@ pub const PASS: PassInfo = PassInfo {
 };
 
 fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
-    let blocks = Processor::of_module(module)?.softmax_blocks();
-    for (kernels, target, blocks) in [
-        (kernels(module), Target::Cpu, blocks),
-        (kernels_for_gpu(module), Target::Gpu, GPU_SOFTMAX),
+    let aim = Aim {
+        of_cpu: Processor::of_module(module)?.softmax_blocks(),
+        is_on_tensor_cores: module
+            .attribute(&PRECISION)
+            .is_ok_and(|precision| Precision::of(precision) != Some(Precision::F32)),
+    };
+    for (kernels, target) in [
+        (kernels(module), Target::Cpu),
+        (kernels_for_gpu(module), Target::Gpu),
     ] {
         for [kernel, stages] in kernels {
             if Op::RaggedCalls.is(stages) {
-                rewrite(context, kernel, target, blocks)?;
+                rewrite(context, kernel, target, &aim)?;
             }
         }
     }
     Ok(())
 }
 
+/// What the rows and keys of blocks follow from.
+struct Aim {
+    of_cpu: [i64; 2],
+    /// Whether products are multiplied on a GPU's tensor cores.
+    is_on_tensor_cores: bool,
+}
+
+impl Aim {
+    fn blocks(&self, target: Target, depth: i64) -> [i64; 2] {
+        match target {
+            Target::Cpu => self.of_cpu,
+            Target::Gpu => gpu_softmax_blocks(self.is_on_tensor_cores, depth),
+        }
+    }
+}
+
 fn rewrite<'c>(
     context: &'c Context,
     op: OperationRef<'c, 'c>,
     target: Target,
-    blocks: [i64; 2],
+    aim: &Aim,
 ) -> Outcome {
     let kernel = loops::read(op)?;
     let names = length_names(op);
@@ -104,7 +130,7 @@ fn rewrite<'c>(
             memory: &kernel.memory,
             given: &given,
         };
-        let online = online(&kernel, matmul, &chain, (target, blocks));
+        let online = online(&kernel, matmul, &chain, (target, aim));
         // A block of rows has sums of its own; until here these were the result's.
         let sums = Shifted {
             node: kernel.graph.results[matmul.result],
@@ -122,7 +148,7 @@ fn online(
     kernel: &Kernel<'_>,
     matmul: &Matmul,
     chain: &Chain,
-    (target, blocks): (Target, [i64; 2]),
+    (target, aim): (Target, &Aim),
 ) -> OnlineSoftmax {
     let graph = &kernel.graph;
     let over = matmul.over.clone();
@@ -134,10 +160,11 @@ fn online(
     let mut sizes = over.clone();
     sizes.extend([matmul.depth, chain.product.depth]);
     let sums = graph.results[matmul.result];
+    let known = chain.product.depth.known().unwrap_or(1);
     OnlineSoftmax {
         keys: matmul.depth,
-        depth: chain.product.depth.known().unwrap_or(1),
-        blocks,
+        depth: known,
+        blocks: aim.blocks(target, known),
         left: side(
             graph,
             (chain.product.a, at.clone()),

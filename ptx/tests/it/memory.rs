@@ -168,8 +168,8 @@ fn what_is_not_interpreted_is_told() {
             "`ex2.approx.f32` is not interpreted",
         ),
         (
-            "shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;",
-            "`shfl.sync.bfly.b32` is not interpreted",
+            "shfl.sync.up.b32 %r1, %r2, 1, 0, -1;",
+            "`shfl.sync.up.b32` is not interpreted",
         ),
         (
             "ld.b32 %r1, [%rd1];",

@@ -186,3 +186,36 @@ fn a_product_that_some_lanes_leave_out_is_told() {
         "{error}"
     );
 }
+
+#[test]
+fn lanes_exchange_values() {
+    let own = "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd2, %rd1;";
+    for lanes in [0, 1, 2, 5, 31] {
+        let body = format!(
+            "{own} add.s32 %r2, %r1, 100; shfl.sync.bfly.b32 %r3, %r2, {lanes}, 31, -1;
+             st.global.b32 [%rd2], %r3; ret;"
+        );
+        let words = Case::new(&body, 64).threads(64).run().unwrap();
+        let expected: Vec<u32> = (0..64).map(|lane| (lane ^ lanes) + 100).collect();
+        assert_eq!(words, expected);
+    }
+}
+
+#[test]
+fn values_that_some_lanes_do_not_exchange_are_told() {
+    let shuffle = "shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;";
+    let body = format!("mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7; @%p1 ret;\n{shuffle} ret;");
+    let error = Case::new(&body, 1).refused();
+    assert!(
+        error.contains("8 of the 32 threads of a warp execute `shfl.sync`, the rest do not"),
+        "{error}"
+    );
+    for other in [
+        "shfl.sync.bfly.b32 %r3, %r1, 32, 31, -1;",
+        "shfl.sync.bfly.b32 %r3, %r1, 1, 31, 255;",
+        "shfl.sync.bfly.b32 %r3, %r1, 1, 7199, -1;",
+    ] {
+        let error = Case::new(&format!("{other} ret;"), 1).refused();
+        assert!(error.contains("is not interpreted"), "{other}: {error}");
+    }
+}

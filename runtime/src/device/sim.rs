@@ -22,8 +22,8 @@ use std::time::Instant;
 use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use cohort_abi::gpu::{
     BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, GpuClusters, GpuFlush, GpuFunction,
-    MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES, MULTIPLY, MULTIPLY_GROUP, SimFn, TO_BF16_PAIR,
-    TO_TF32, WAIT,
+    MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES, MULTIPLY, MULTIPLY_GROUP, SHUFFLE, SimFn,
+    TO_BF16_PAIR, TO_TF32, WAIT,
 };
 
 use super::queue::{Launch, Queue};
@@ -33,7 +33,7 @@ use crate::program::artifact::DeviceCode;
 use crate::program::code::{CompiledCode, Program};
 use calls::{
     cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_multiply_group,
-    cohort_sim_wait,
+    cohort_sim_shuffle, cohort_sim_wait,
 };
 use text::Text;
 
@@ -52,6 +52,7 @@ pub fn symbols() -> Vec<(&'static str, *const ())> {
         (WAIT, cohort_sim_wait as *const ()),
         (MULTIPLY, cohort_sim_multiply as *const ()),
         (MULTIPLY_GROUP, cohort_sim_multiply_group as *const ()),
+        (SHUFFLE, cohort_sim_shuffle as *const ()),
         (TO_TF32, cohort_sim_to_tf32 as *const ()),
         (TO_BF16_PAIR, cohort_sim_to_bf16_pair as *const ()),
     ]

@@ -18,3 +18,13 @@ gpu.module @cohort_gpu {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @cohort_gpu {
+  gpu.func @k(%value: f32, %offset: i32, %width: i32) kernel {
+    // expected-error @below {{not supported yet on the host: this shuffle}}
+    %other, %is_there = gpu.shuffle up %value, %offset, %width : f32
+    gpu.return
+  }
+}

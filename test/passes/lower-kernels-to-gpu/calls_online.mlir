@@ -3,7 +3,48 @@
 // stored to the device's memory is the result alone. The second product's right side is copied while the
 // first product is computed, and the next keys while scores become weights; the last wait leaves these
 // on their way.
+//
+// On tensor cores a warp has 16 rows of its own, and their factors, scores and weights stay in its registers: the four lanes of a
+// row exchange its largest score and the sum of its weights, and what they have of the weights is a factor of the second product.
 // RUN: %batch-opt %s --plan-kernels-for-gpu --online-folds --lower-kernels-to-gpu | %FileCheck %s
+// RUN: %batch-opt %s --round-products-bf16 --plan-kernels-for-gpu --online-folds | %FileCheck %s --check-prefix=LOOPS
+// RUN: %batch-opt %s --round-products-bf16 --plan-kernels-for-gpu --online-folds --lower-kernels-to-gpu | %FileCheck %s --check-prefixes=WARPS,BF16
+// RUN: %batch-opt %s --round-products-tf32 --plan-kernels-for-gpu --online-folds --lower-kernels-to-gpu | %FileCheck %s --check-prefixes=WARPS,TF32
+
+// LOOPS: ragged.online_softmax over [@n, 16] keys [@n] depth 16 blocks [64, 32] into
+
+// WARPS: \22dims\22:[{\22length\22:{\22lengths\22:[0],\22times\22:1},\22tile\22:64}
+// WARPS: gpu.func @attend$0(
+// WARPS: nvvm.cp.async.wait.group 0
+// WARPS-NEXT: gpu.barrier
+// BF16: nvvm.convert.f32x2.to.bf16x2
+// TF32: nvvm.convert.float.to.tf32
+// WARPS: gpu.barrier
+// WARPS: scf.for %{{.*}} iter_args
+// WARPS-NEXT: nvvm.cp.async.wait.group 0
+// WARPS-NEXT: gpu.barrier
+// BF16: nvvm.mma.sync A{{.*}}type<bf16>{{.*}}k = 16>
+// TF32: nvvm.mma.sync A{{.*}}type<tf32>{{.*}}k = 8>
+// WARPS-NOT: llvm.store {{.*}} !llvm.ptr<3>
+// WARPS: gpu.barrier
+// WARPS-NOT: llvm.store {{.*}} !llvm.ptr<3>
+// WARPS: %[[LANE:.*]], %{{.*}} = gpu.shuffle {{ *}}xor %[[MOST:[0-9]+]], %{{.*}}, %{{.*}} : f32
+// WARPS-NEXT: %[[PAIR:.*]] = arith.maximumf %[[LANE]], %[[MOST]] : f32
+// WARPS-NEXT: gpu.shuffle {{ *}}xor %[[PAIR]], %{{.*}}, %{{.*}} : f32
+// WARPS-NEXT: arith.maximumf
+// WARPS: %[[OTHER:.*]], %{{.*}} = gpu.shuffle {{ *}}xor %[[SUM:[0-9]+]], %{{.*}}, %{{.*}} : f32
+// WARPS-NEXT: arith.addf %[[SUM]], %[[OTHER]] : f32
+// WARPS-NOT: llvm.store {{.*}} !llvm.ptr<3>
+// WARPS: nvvm.cp.async.wait.group 1
+// WARPS-NEXT: gpu.barrier
+// BF16: nvvm.mma.sync A{{.*}}type<bf16>{{.*}}k = 16>
+// TF32: nvvm.mma.sync A{{.*}}type<tf32>{{.*}}k = 8>
+// WARPS-NOT: llvm.store {{.*}} !llvm.ptr<3>
+// WARPS: scf.yield
+// WARPS: arith.divf
+// WARPS: llvm.store {{.*}}, !llvm.ptr<1>
+// WARPS: gpu.return
+
 
 // CHECK: cfb.gpu_kernels = {attend = "{\22constants\22:[],\22scratch_bytes\22:0
 // CHECK-SAME: \22dims\22:[{\22length\22:{\22lengths\22:[0],\22times\22:1},\22tile\22:32},{\22length\22:{\22lengths\22:[],\22times\22:16},\22tile\22:16}]

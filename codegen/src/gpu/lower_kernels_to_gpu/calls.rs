@@ -25,6 +25,7 @@ mod online;
 mod product;
 mod side;
 mod source;
+mod warps;
 
 use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::attributes::GpuDim;
-use cohort_dialects::builder::{CmpiPredicate, Op, Val, region_with_block};
+use cohort_dialects::builder::{CmpiPredicate, Op, Val, region_with_block, result_of};
 use cohort_dialects::keys::{self, Key};
 use melior::ir::{Attribute, Type, attribute::IntegerAttribute};
 
@@ -110,6 +110,17 @@ pub fn to_bf16_pair<'c>(e: &Emitter<'c>, first: Val<'c>, second: Val<'c>) -> Val
     let name = Op::NvvmConvertF32x2ToBf16x2;
     let pair = e.b.value_with(name, &[second, first], pair, &rounding);
     e.b.value(Op::LlvmBitcast, &[pair], e.i32)
+}
+
+/// An `f32` of the lane of the warp whose number differs in the bits of `lanes`.
+pub fn shuffle<'c>(e: &Emitter<'c>, value: Val<'c>, lanes: i64) -> Val<'c> {
+    let operands = [value, e.b.integer(lanes, e.i32), e.b.integer(WARP, e.i32)];
+    let results = [e.b.f32(), e.b.i1()];
+    let mode = [(keys::MODE, e.b.shuffle_xor())];
+    result_of(
+        e.b.op(Op::GpuShuffle, &operands, &results, &mode, vec![]),
+        0,
+    )
 }
 
 /// `c + a · b` of a warp, of 16 rows, 8 columns, and 8 k in tf32 or 16 in bf16. Which elements each

@@ -18,7 +18,7 @@ use corosensei::{Coroutine, CoroutineResult};
 
 use super::calls::{Context, Switch, Wait};
 use super::copies::Copies;
-use super::warp::{Product, WARP};
+use super::warp::{Together, WARP};
 use super::warpgroup::{self, GROUP, Product as OfGroup};
 use crate::device::queue::Launch;
 use crate::memory::AlignedBuffer;
@@ -424,7 +424,7 @@ unsafe fn run_group(
     }
 }
 
-/// Runs the threads of a warp to the next barrier, their end, or what their warpgroup multiplies, and what they multiply themselves
+/// Runs the threads of a warp to the next barrier, their end, or what their warpgroup multiplies, and what they compute together
 /// on the way; how many are at a barrier of either kind, and what lanes give to the warpgroup.
 ///
 /// # Safety
@@ -437,13 +437,13 @@ unsafe fn run_warp(
     loop {
         let mut waiting = Waiting::default();
         let mut of_group = Vec::new();
-        let mut products: Vec<(usize, Product)> = Vec::new();
+        let mut together: Vec<(usize, Together)> = Vec::new();
         for lane in order {
             match lanes[*lane].resume(()) {
                 CoroutineResult::Yield(Wait::Barrier) => waiting.block += 1,
                 CoroutineResult::Yield(Wait::Cluster) => waiting.cluster += 1,
                 CoroutineResult::Yield(Wait::Grid) => waiting.grid += 1,
-                CoroutineResult::Yield(Wait::Warp(product)) => products.push((*lane, product)),
+                CoroutineResult::Yield(Wait::Warp(own)) => together.push((*lane, own)),
                 CoroutineResult::Yield(Wait::Warpgroup(product)) => of_group.push((*lane, product)),
                 CoroutineResult::Yield(Wait::Misaligned(bytes)) => {
                     return Err(format!(
@@ -454,18 +454,12 @@ unsafe fn run_warp(
                 CoroutineResult::Return(()) => {}
             }
         }
-        if products.is_empty() {
+        if together.is_empty() {
             return Ok((waiting, of_group));
         }
-        if products.len() != WARP {
-            let some = products.len();
-            return Err(format!(
-                "{some} of the {WARP} threads of a warp multiply, the rest do not"
-            ));
-        }
-        products.sort_by_key(|(lane, _)| *lane);
-        let products: Vec<Product> = products.into_iter().map(|(_, product)| product).collect();
+        together.sort_by_key(|(lane, _)| *lane);
+        let together: Vec<Together> = together.into_iter().map(|(_, own)| own).collect();
         // SAFETY: each thread gave its own registers, and waits.
-        unsafe { super::warp::multiply(&products)? };
+        unsafe { super::warp::run(together)? };
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use corosensei::Yielder;
 
 use super::copies::Copies;
-use super::warp::Product;
+use super::warp::{Product, Shuffle, Together};
 use super::warpgroup::Product as OfGroup;
 
 /// Back from a thread to what runs it.
@@ -21,7 +21,7 @@ pub enum Wait {
     /// For all threads of all blocks.
     Grid,
     /// For all threads of its warp.
-    Warp(Product),
+    Warp(Together),
     /// For all threads of its warpgroup.
     Warpgroup(OfGroup),
     /// An address is not a multiple of the bytes that it would copy at once.
@@ -72,7 +72,28 @@ pub unsafe extern "C" fn cohort_sim_cluster_barrier(context: *mut c_void) {
 /// [`cohort_abi::gpu::MULTIPLY`] says.
 pub unsafe extern "C" fn cohort_sim_multiply(context: *mut c_void, k: i64, registers: *mut u32) {
     // SAFETY: the context is that of the thread that runs now.
-    unsafe { suspend(context, Wait::Warp(Product { k, registers })) }
+    unsafe {
+        suspend(
+            context,
+            Wait::Warp(Together::Multiply(Product { k, registers })),
+        )
+    }
+}
+
+/// See [`cohort_abi::gpu::SHUFFLE`].
+///
+/// # Safety
+///
+/// The context is what the function that calls was given.
+pub unsafe extern "C" fn cohort_sim_shuffle(context: *mut c_void, value: f32, lanes: i64) -> f32 {
+    let mut value = value;
+    let shuffle = Shuffle {
+        lanes,
+        value: &raw mut value,
+    };
+    // SAFETY: the context is that of the thread that runs now, and the value lives until it goes on.
+    unsafe { suspend(context, Wait::Warp(Together::Shuffle(shuffle))) };
+    value
 }
 
 /// See [`cohort_abi::gpu::MULTIPLY_GROUP`].

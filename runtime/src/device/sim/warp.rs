@@ -1,6 +1,6 @@
-//! What the threads of a warp compute together: `mma.sync` of 16 rows, 8 columns and 8 or 16 k.
+//! What the threads of a warp do together: they exchange values, and multiply.
 //!
-//! Lane `4g + t` has rows `g` and `g + 8` of the left side, column `g` of the right side, and of the sums
+//! `mma.sync` is of 16 rows, 8 columns and 8 or 16 k. Lane `4g + t` has rows `g` and `g + 8` of the left side, column `g` of the right side, and of the sums
 //! rows `g` and `g + 8` at columns `2t` and `2t + 1`; of k, `t` and `t + 4` in tf32, and in bf16 two
 //! neighbours a register, `2t` and `2t + 8` the first of them. The products are exact, and their sum with
 //! what was there before is rounded once, from `f64`. In which order hardware adds them is not
@@ -18,6 +18,18 @@ pub const WARP: usize = 32;
 
 const ROWS: usize = 16;
 const COLUMNS: usize = 8;
+
+/// What a thread waits for the others of its warp for.
+pub enum Together {
+    Multiply(Product),
+    Shuffle(Shuffle),
+}
+
+/// What a thread gives, and gets: see [`cohort_abi::gpu::SHUFFLE`].
+pub struct Shuffle {
+    pub lanes: i64,
+    pub value: *mut f32,
+}
 
 /// What a thread gives: see [`cohort_abi::gpu::MULTIPLY`].
 pub struct Product {
@@ -46,6 +58,59 @@ fn elements(k: i64, lane: usize, register: u32, which: usize) -> Vec<(usize, f64
             vec![(first, low), (first + 1, high)]
         }
     }
+}
+
+/// Does what the lanes of a warp wait for, given in their order.
+///
+/// # Safety
+///
+/// Each lane's registers are its own.
+pub unsafe fn run(together: Vec<Together>) -> Result<(), String> {
+    let (mut products, mut shuffles) = (vec![], vec![]);
+    for own in together {
+        match own {
+            Together::Multiply(product) => products.push(product),
+            Together::Shuffle(shuffle) => shuffles.push(shuffle),
+        }
+    }
+    match (products.len(), shuffles.len()) {
+        // SAFETY: the caller's promise.
+        (WARP, 0) => unsafe { multiply(&products) },
+        // SAFETY: the caller's promise.
+        (0, WARP) => unsafe { shuffle(&shuffles) },
+        (some, 0) => Err(format!(
+            "{some} of the {WARP} threads of a warp multiply, the rest do not"
+        )),
+        (0, some) => Err(format!(
+            "{some} of the {WARP} threads of a warp exchange values, the rest do not"
+        )),
+        (some, others) => Err(format!(
+            "{some} of the {WARP} threads of a warp multiply, {others} exchange values"
+        )),
+    }
+}
+
+/// Gives each lane the value of another one.
+///
+/// # Safety
+///
+/// Each lane's value is its own.
+unsafe fn shuffle(shuffles: &[Shuffle]) -> Result<(), String> {
+    let lanes = shuffles.first().map_or(0, |shuffle| shuffle.lanes);
+    let is_other = |shuffle: &Shuffle| shuffle.lanes != lanes;
+    if shuffles.iter().any(is_other) || !(0..WARP as i64).contains(&lanes) {
+        return Err("the threads of a warp exchange values with lanes that do not".to_owned());
+    }
+    // SAFETY: the caller's promise.
+    let values = shuffles
+        .iter()
+        .map(|shuffle| unsafe { shuffle.value.read() });
+    let values: Vec<f32> = values.collect();
+    for (lane, shuffle) in shuffles.iter().enumerate() {
+        // SAFETY: as above.
+        unsafe { shuffle.value.write(values[lane ^ lanes as usize]) };
+    }
+    Ok(())
 }
 
 /// Multiplies what the lanes of a warp give, in the order of the lanes.
@@ -142,6 +207,36 @@ mod tests {
             unsafe { multiply(&products).unwrap() };
             assert!(registers.iter().all(|lane| lane[6..] == [zero; 4]), "k {k}");
         }
+    }
+
+    #[test]
+    fn lanes_exchange_values() {
+        let give = |values: &mut [f32], lanes: i64| -> Vec<Together> {
+            let shuffle = |value: &mut f32| Together::Shuffle(Shuffle { lanes, value });
+            values.iter_mut().map(shuffle).collect()
+        };
+        let mut values: Vec<f32> = (0..WARP).map(|lane| lane as f32).collect();
+        // SAFETY: each lane has a value of its own.
+        unsafe { run(give(&mut values, 5)).unwrap() };
+        let others: Vec<f32> = (0..WARP).map(|lane| (lane ^ 5) as f32).collect();
+        assert_eq!(values, others);
+        // SAFETY: as above.
+        let some = unsafe { run(give(&mut values[..31], 1)) };
+        let message = "31 of the 32 threads of a warp exchange values, the rest do not";
+        assert_eq!(some.unwrap_err(), message);
+        let mut mixed = give(&mut values, 1);
+        mixed.swap_remove(3);
+        mixed.push(Together::Multiply(Product {
+            k: 8,
+            registers: std::ptr::null_mut(),
+        }));
+        // SAFETY: they are refused before they are looked at.
+        let message = unsafe { run(mixed) }.unwrap_err();
+        assert!(message.contains("1 of the 32 threads of a warp multiply, 31 exchange"));
+        let mut lanes = give(&mut values[..16], 1);
+        lanes.extend(give(&mut [0.0; 16], 2));
+        // SAFETY: as above.
+        assert!(unsafe { run(lanes) }.is_err());
     }
 
     /// The registers of each lane as the instruction set lists them, for tf32.

@@ -4,16 +4,16 @@
 //! neighbours in shared memory is as in the device's memory, so that four of them can be one copy.
 //!
 //! In `f32`, threads are in eight groups of rows by sixteen of columns, and each adds up its own sums, one
-//! multiply-add for each k in order. On tensor cores warps multiply, as in
-//! `codegen/src/gpu/lower_kernels_to_gpu/tile/tensor.rs`.
+//! multiply-add for each k in order. On tensor cores warps multiply ([`warps`]).
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
-use super::super::ops::{THREADS, WARP, divide, multiply_matrices, thread};
+use super::super::ops::{THREADS, WARP, divide, thread};
 use super::super::site::memory;
-use super::super::tile::{factors, load_floats};
+use super::super::tile::load_floats;
+use super::warps;
 use crate::emit::{Emitter, Width};
 
 const ROW_GROUPS: i64 = 8;
@@ -31,8 +31,8 @@ const UNROLL: i64 = 4;
 #[derive(Clone, Copy)]
 pub struct ThreadPlace<'c> {
     pub thread: Val<'c>,
-    warp: Val<'c>,
-    lane: Val<'c>,
+    pub warp: Val<'c>,
+    pub lane: Val<'c>,
     /// The start of the block's shared memory.
     shared: Val<'c>,
 }
@@ -90,6 +90,16 @@ impl Cells {
             tensor: Some((precision, across)),
             rows: (block_rows / down / 8).max(2),
             columns: block_columns / across / 4,
+            spread: false,
+        }
+    }
+
+    /// On tensor cores, where each warp has 16 rows of its own, and all columns.
+    pub fn of_warps(precision: Precision, block_columns: i64) -> Cells {
+        Cells {
+            tensor: Some((precision, 1)),
+            rows: 2,
+            columns: block_columns / 4,
             spread: false,
         }
     }
@@ -220,7 +230,7 @@ impl Shared {
     }
 
     /// Bytes from one k to the next, and from one row or column.
-    fn strides(&self) -> (i64, i64) {
+    pub fn strides(&self) -> (i64, i64) {
         match self.along_k {
             true => (4, self.row_bytes()),
             false => (self.row_bytes(), 4),
@@ -252,108 +262,44 @@ pub fn multiply<'c>(
     buffer: Val<'c>,
     sums: &[Val<'c>],
 ) -> Vec<Val<'c>> {
-    let product = Tiles { cells, left, right };
     match cells.tensor {
-        None => product.by_lanes(e, place, buffer, sums),
-        Some((precision, across)) => product.by_warps(e, place, (precision, across), buffer, sums),
+        None => by_lanes(e, place, cells, (left, right), buffer, sums),
+        Some((precision, _)) => {
+            warps::multiply(e, place, (cells, precision), (left, right), buffer, sums)
+        }
     }
 }
 
-struct Tiles {
+fn by_lanes<'c>(
+    e: &Emitter<'c>,
+    place: &ThreadPlace<'c>,
     cells: Cells,
-    left: Shared,
-    right: Shared,
-}
-
-impl Tiles {
-    fn by_lanes<'c>(
-        &self,
-        e: &Emitter<'c>,
-        place: &ThreadPlace<'c>,
-        buffer: Val<'c>,
-        sums: &[Val<'c>],
-    ) -> Vec<Val<'c>> {
-        let Tiles { cells, left, right } = self;
-        let s = &memory(e, true);
-        let zero = e.int(0);
-        let (row, column) = (cells.row(e, place, 0), cells.column(e, place, 0));
-        let apart = if cells.spread { COLUMN_GROUPS } else { 1 };
-        let start = |tile: &Shared, at: Val<'c>| {
-            let start = tile.address(e, place, zero, at);
-            s.offset(start, e.times(buffer, tile.bytes()))
-        };
-        let (of_rows, of_columns) = (start(left, row), start(right, column));
-        e.for_loop(zero, e.int(left.depth), UNROLL, sums, |e, k, sums| {
-            let e = &memory(e, true);
-            let a = some_k(e, left, (of_rows, 1), k, cells.rows);
-            let b = some_k(e, right, (of_columns, apart), k, cells.columns);
-            let mut sums = sums.to_vec();
-            for (a, b) in a.iter().zip(&b) {
-                let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
-                for (sum, (a, b)) in sums.iter_mut().zip(pairs) {
-                    *sum = e.b.fma(a, b, *sum);
-                }
+    (left, right): (Shared, Shared),
+    buffer: Val<'c>,
+    sums: &[Val<'c>],
+) -> Vec<Val<'c>> {
+    let s = &memory(e, true);
+    let zero = e.int(0);
+    let (row, column) = (cells.row(e, place, 0), cells.column(e, place, 0));
+    let apart = if cells.spread { COLUMN_GROUPS } else { 1 };
+    let start = |tile: &Shared, at: Val<'c>| {
+        let start = tile.address(e, place, zero, at);
+        s.offset(start, e.times(buffer, tile.bytes()))
+    };
+    let (of_rows, of_columns) = (start(&left, row), start(&right, column));
+    e.for_loop(zero, e.int(left.depth), UNROLL, sums, |e, k, sums| {
+        let e = &memory(e, true);
+        let a = some_k(e, &left, (of_rows, 1), k, cells.rows);
+        let b = some_k(e, &right, (of_columns, apart), k, cells.columns);
+        let mut sums = sums.to_vec();
+        for (a, b) in a.iter().zip(&b) {
+            let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
+            for (sum, (a, b)) in sums.iter_mut().zip(pairs) {
+                *sum = e.b.fma(a, b, *sum);
             }
-            sums
-        })
-    }
-
-    fn by_warps<'c>(
-        &self,
-        e: &Emitter<'c>,
-        place: &ThreadPlace<'c>,
-        (precision, across): (Precision, i64),
-        buffer: Val<'c>,
-        sums: &[Val<'c>],
-    ) -> Vec<Val<'c>> {
-        let Tiles { cells, left, right } = self;
-        let s = &memory(e, true);
-        let (group, pair) = divide(e, place.lane, 4);
-        let (_, warp) = divide(e, place.warp, across);
-        // Of each factor a lane has a pair of neighbouring k.
-        let start = |tile: &Shared, at: Val<'c>| {
-            let start = tile.address(e, place, e.times(pair, 2), at);
-            s.offset(start, e.times(buffer, tile.bytes()))
-        };
-        let of_rows = start(left, cells.row(e, place, 0));
-        let of_columns = start(right, e.add(e.times(warp, cells.columns * 4), group));
-        let step = if precision == Precision::Bf16 { 16 } else { 8 };
-        e.for_loop(e.int(0), e.int(left.depth), step, sums, |e, k, sums| {
-            let e = &memory(e, true);
-            let read = |tile: &Shared, from: Val<'c>, at: i64| {
-                let (of_k, of_other) = tile.strides();
-                let from = e.offset(from, e.times(k, of_k));
-                let from = e.offset_by(from, at * of_other);
-                factors(e, precision, |e, k| match tile.along_k {
-                    true => load_floats(e, e.offset_by(from, k * 4), 2),
-                    false => [k, k + 1]
-                        .iter()
-                        .flat_map(|k| load_floats(e, e.offset_by(from, k * of_k), 1))
-                        .collect(),
-                })
-            };
-            let rows: Vec<_> = (0..cells.rows)
-                .map(|row| read(left, of_rows, row * 8))
-                .collect();
-            let mut sums = sums.to_vec();
-            for column in (0..cells.columns).step_by(2) {
-                let b = read(right, of_columns, column * 4);
-                for row in (0..cells.rows).step_by(2) {
-                    let [upper, lower] = [row, row + 1].map(|row| &rows[row as usize]);
-                    let a = [upper[0], lower[0], upper[1], lower[1]];
-                    let first = (row * cells.columns + column) as usize;
-                    let below = first + cells.columns as usize;
-                    let places = [first, first + 1, below, below + 1];
-                    let before = places.map(|place| sums[place]);
-                    let after = multiply_matrices(e, precision, a, b, before);
-                    for (place, sum) in places.into_iter().zip(after) {
-                        sums[place] = sum;
-                    }
-                }
-            }
-            sums
-        })
-    }
+        }
+        sums
+    })
 }
 
 /// The next [`UNROLL`] k of some rows or columns of a tile, by k. Where they are not neighbours, they

@@ -1,8 +1,8 @@
 //! Softmax-like folds between two products, computed online: no score is in the device's memory.
 //!
 //! A block has a tile of rows and columns of the second product. It goes over the keys a few at a time:
-//! the first product's sums become scores in registers, and weights in shared memory; what was summed
-//! with an earlier maximum is rescaled (Milakov and Gimelshein, Online Normalizer Calculation for
+//! the first product's sums become scores in registers, and weights in shared memory ([`weights`]) or, on tensor cores, where they
+//! are ([`warps`]); what was summed with an earlier maximum is rescaled (Milakov and Gimelshein, Online Normalizer Calculation for
 //! Softmax, 2018; Dao et al., FlashAttention, 2022, algorithm 1). Keys are counted from the call's own
 //! first row, and everything is added up in one order, so bits depend on the call alone.
 //!
@@ -13,6 +13,7 @@
 //! the block begins again with all of them.
 
 mod plan;
+mod warps;
 mod weights;
 
 use cohort_abi::manifest::Elem;
@@ -29,15 +30,17 @@ use super::super::site::memory as space;
 use super::block::{ThreadPlace, multiply, zeros};
 use super::eval::{Call, Memory};
 use super::source::{Begins, Source, Span};
+use super::warps::Held;
 use super::{Tile, at};
 use crate::emit::{Emitter, Width};
-use plan::{NOTHING, SharedLayout};
+use plan::{Exchange, NOTHING, SharedLayout};
 
 pub use plan::{OnlinePlan, plan};
 
 struct Writer<'a, 'c> {
     plan: &'a OnlinePlan,
     layout: SharedLayout,
+    exchange: Exchange,
     place: ThreadPlace<'c>,
     /// Variables of the loops: outer ones, and one of rows and of columns to be set.
     outer: Vec<Var>,
@@ -55,27 +58,16 @@ struct Writer<'a, 'c> {
 }
 
 /// What goes from one step over keys to the next: the thread's sums; the largest score and the sum of
-/// weights of its row.
+/// weights of its row, or of each of its rows where a warp has rows of its own.
 struct State<'c> {
     sums: Vec<Val<'c>>,
-    most: Val<'c>,
-    total: Val<'c>,
+    most: Vec<Val<'c>>,
+    total: Vec<Val<'c>>,
 }
 
 impl<'c> State<'c> {
     fn values(&self) -> Vec<Val<'c>> {
-        let mut values = self.sums.clone();
-        values.extend([self.most, self.total]);
-        values
-    }
-
-    fn of(values: &[Val<'c>]) -> State<'c> {
-        let sums = values.len() - 2;
-        State {
-            sums: values[..sums].to_vec(),
-            most: values[sums],
-            total: values[sums + 1],
-        }
+        [&self.sums[..], &self.most, &self.total].concat()
     }
 }
 
@@ -94,9 +86,11 @@ pub fn write<'c>(
     let vars: Vec<Var> = (0..rank)
         .map(|dim| call.variable(tile.first[dim]))
         .collect();
+    let layout = plan.layout();
     let writer = Writer {
         plan,
-        layout: plan.layout(),
+        exchange: plan.exchange(layout.values.end()),
+        layout,
         place,
         outer: vars[..rank - 2].to_vec(),
         row: vars[rank - 2],
@@ -110,14 +104,17 @@ pub fn write<'c>(
         own_part,
     };
     if plan.whole {
-        // They are waited for with the first keys.
+        // They are waited for with the first keys, or before them.
         let begins = writer.begins(e, e.int(0), writer.first_row);
         let rows = writer.rows_source(e, call);
         rows.bring(e, call, &writer.place, begins);
     }
+    let rows = plan
+        .by_warps
+        .map(|precision| writer.hold_rows(e, precision));
     let state = match plan.stage.until {
-        None => writer.all_keys(e, call, &writer.cleared(e), writer.keys),
-        Some(until) => writer.masked(e, call, until),
+        None => writer.all_keys(e, call, rows.as_ref(), &writer.cleared(e), writer.keys),
+        Some(until) => writer.masked(e, call, rows.as_ref(), until),
     };
     writer.finish(e, call, memory, &state);
 }
@@ -136,10 +133,32 @@ impl<'c> Writer<'_, 'c> {
     }
 
     fn cleared(&self, e: &Emitter<'c>) -> State<'c> {
+        let rows = self.plan.rows_of_thread();
         State {
             sums: zeros(e, self.plan.sums.count()),
-            most: self.float(e, f32::NEG_INFINITY),
-            total: self.float(e, 0.0),
+            most: vec![self.float(e, f32::NEG_INFINITY); rows],
+            total: vec![self.float(e, 0.0); rows],
+        }
+    }
+
+    /// From what a loop carries.
+    fn state(&self, values: &[Val<'c>]) -> State<'c> {
+        let (sums, rest) = values.split_at(self.plan.sums.count() as usize);
+        let (most, total) = rest.split_at(self.plan.rows_of_thread());
+        State {
+            sums: sums.to_vec(),
+            most: most.to_vec(),
+            total: total.to_vec(),
+        }
+    }
+
+    /// The rows of the block of which the thread has the largest score.
+    fn rows_of_state(&self, e: &Emitter<'c>) -> Vec<Val<'c>> {
+        match self.plan.by_warps {
+            None => vec![self.own_row],
+            Some(_) => (0..self.plan.scores.rows)
+                .map(|number| self.plan.scores.row(e, &self.place, number))
+                .collect(),
         }
     }
 
@@ -148,11 +167,12 @@ impl<'c> Writer<'_, 'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
+        rows: Option<&Held<'c>>,
         (until, masked): (i64, u32),
     ) -> State<'c> {
         let more = self.plan.rows - 1 + until;
         let end = e.min(self.keys, e.add(self.first_row, e.int(more)));
-        let state = call.scope(|call| self.all_keys(e, call, &self.cleared(e), end));
+        let state = call.scope(|call| self.all_keys(e, call, rows, &self.cleared(e), end));
         let needed = self.needs_masked(e, masked, &state);
         let again = both(e, needed, below(e, end, self.keys));
         let states = state.values().into_iter().zip(self.cleared(e).values());
@@ -160,18 +180,21 @@ impl<'c> Writer<'_, 'c> {
             .map(|(now, clear)| e.select(again, clear, now))
             .collect();
         let end = e.select(again, self.keys, e.int(0));
-        self.all_keys(e, call, &State::of(&state), end)
+        self.all_keys(e, call, rows, &self.state(&state), end)
     }
 
     /// Whether a row of the block gives what is masked weight.
     fn needs_masked(&self, e: &Emitter<'c>, masked: u32, state: &State<'c>) -> Val<'c> {
         let masked = e.bits(masked, Elem::F32, Width::Scalar);
-        let above = e.b.subf(state.most, masked);
-        let is_above = e.b.cmpf(CmpfPredicate::Ogt, above, self.float(e, NOTHING));
-        let need = e.select(is_above, self.float(e, 0.0), self.float(e, 1.0));
         let s = &space(e, true);
-        let at = |row: Val<'c>| s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
-        s.store(need, at(self.own_row), 4);
+        for (row, most) in self.rows_of_state(e).into_iter().zip(&state.most) {
+            let above = e.b.subf(*most, masked);
+            let is_above = e.b.cmpf(CmpfPredicate::Ogt, above, self.float(e, NOTHING));
+            let need = e.select(is_above, self.float(e, 0.0), self.float(e, 1.0));
+            // The threads of a row store the same.
+            let at = s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
+            s.store(need, at, 4);
+        }
         barrier(e);
         let none = self.float(e, 0.0);
         let all = e.for_loop(
@@ -183,7 +206,7 @@ impl<'c> Writer<'_, 'c> {
                 let s = &space(e, true);
                 let at = s.offset(self.place.at(e, self.layout.needs), e.times(row, 4));
                 let need = s.load(at, all[0].r#type(), 4);
-                vec![larger(e, need, all[0])]
+                vec![e.b.maximumf(need, all[0])]
             },
         )[0];
         e.b.cmpf(CmpfPredicate::Ogt, all, none)
@@ -194,6 +217,7 @@ impl<'c> Writer<'_, 'c> {
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
+        rows: Option<&Held<'c>>,
         state: &State<'c>,
         end: Val<'c>,
     ) -> State<'c> {
@@ -213,7 +237,7 @@ impl<'c> Writer<'_, 'c> {
         }
         let carried = state.values();
         let ends = e.for_loop(zero, end, plan.keys, &carried, |e, key, carried| {
-            let state = State::of(carried);
+            let state = self.state(carried);
             // The keys are there, and nobody reads what the last step has left.
             if waits {
                 wait_for_copies(e);
@@ -223,11 +247,15 @@ impl<'c> Writer<'_, 'c> {
             if sides.values.is_copied() {
                 commit_copies(e);
             }
-            let products = match plan.whole {
-                true => self.multiply_keys(e, &zeros(e, plan.scores.count())),
-                false => self.products(e, call, &keys, key),
+            let products = match rows {
+                Some(rows) => self.multiply_held_rows(e, rows),
+                None if plan.whole => self.multiply_keys(e, &zeros(e, plan.scores.count())),
+                None => self.products(e, call, &keys, key),
             };
-            call.scope(|call| self.scores(e, call, (key, end), &products));
+            let scores = call.scope(|call| self.scores(e, call, (key, end), &products));
+            if rows.is_none() {
+                self.leave_scores(e, &scores);
+            }
             barrier(e);
             let next = e.add(key, e.int(plan.keys));
             if plan.whole {
@@ -238,7 +266,7 @@ impl<'c> Writer<'_, 'c> {
                     commit_copies(e);
                 }
             }
-            let state = self.weigh(e, state, |e| {
+            let wait = |e: &Emitter<'c>| {
                 match (
                     sides.values.is_copied(),
                     plan.whole && sides.keys.is_copied(),
@@ -248,11 +276,18 @@ impl<'c> Writer<'_, 'c> {
                     (true, true) => wait_for_copies_but(e, 1),
                     (true, false) => wait_for_copies(e),
                 }
-            });
-            let sums = self.add_values(e, &state);
-            State { sums, ..state }.values()
+            };
+            let state = match rows {
+                Some(rows) => self.add_in_registers(e, rows.precision, state, &scores, wait),
+                None => {
+                    let state = self.weigh(e, state, wait);
+                    let sums = self.add_values(e, &state);
+                    State { sums, ..state }
+                }
+            };
+            state.values()
         });
-        State::of(&ends)
+        self.state(&ends)
     }
 
     // What is brought to shared memory.
@@ -363,19 +398,21 @@ impl<'c> Writer<'_, 'c> {
         })
     }
 
-    /// Computes the scores from the products, and puts them where weights will be.
+    /// Computes the scores from the products.
     fn scores(
         &self,
         e: &Emitter<'c>,
         call: &mut Call<'_, 'c>,
         (first_key, end): (Val<'c>, Val<'c>),
         products: &[Val<'c>],
-    ) {
+    ) -> Vec<Val<'c>> {
         let cells = self.plan.scores;
         let one = e.int(1);
         let low = self.float(e, f32::NEG_INFINITY);
-        for (number, product) in products.iter().enumerate() {
-            let number = number as i64;
+        // Of the step, in the bits of a register.
+        let narrow = |count| e.b.trunci(count, e.i32);
+        let keys = narrow(e.min(e.sub(end, first_key), e.int(self.plan.keys)));
+        let of_product = |(number, product): (i64, &Val<'c>)| {
             let row = cells.row(e, &self.place, number / cells.columns);
             let in_step = cells.column(e, &self.place, number % cells.columns);
             let key = e.add(first_key, in_step);
@@ -388,27 +425,26 @@ impl<'c> Writer<'_, 'c> {
                 let (node, index) = &stage.scores;
                 call.value(e, *node, &at(index, &self.vars(&[var])))
             });
-            let score = e.select(below(e, key, end), score, low);
-            let to = self.layout.weights.address(e, &self.place, in_step, row);
-            space(e, true).store(score, to, 4);
-        }
+            e.select(below(e, narrow(in_step), keys), score, low)
+        };
+        (0..).zip(products).map(of_product).collect()
     }
 
     // The second product.
 
     fn add_values(&self, e: &Emitter<'c>, state: &State<'c>) -> Vec<Val<'c>> {
-        let float = state.most.r#type();
-        let cells = self.plan.sums;
-        let scales = self.of_rows(e, self.layout.scales, float);
-        let sums = state.sums.chunks(cells.columns as usize).zip(scales);
-        let rescaled: Vec<_> = sums
-            .flat_map(|(sums, scale)| {
-                let scaled = |sum: &Val<'c>| e.b.mulf(*sum, scale);
-                sums.iter().map(scaled).collect::<Vec<_>>()
-            })
-            .collect();
-        let tiles = (self.layout.weights, self.layout.values);
-        multiply(e, &self.place, cells, tiles, e.int(0), &rescaled)
+        let scales = self.of_rows(e, self.exchange.scales);
+        let rescaled = self.rescaled(e, &state.sums, &scales);
+        let tiles = (self.exchange.weights, self.layout.values);
+        multiply(e, &self.place, self.plan.sums, tiles, e.int(0), &rescaled)
+    }
+
+    /// The sums of a thread, each multiplied by what its row is.
+    fn rescaled(&self, e: &Emitter<'c>, sums: &[Val<'c>], scales: &[Val<'c>]) -> Vec<Val<'c>> {
+        let by_row = sums.chunks(self.plan.sums.columns as usize).zip(scales);
+        by_row
+            .flat_map(|(sums, scale)| sums.iter().map(|sum| e.b.mulf(*sum, *scale)))
+            .collect()
     }
 
     /// Divides by the sums of weights, and computes what is behind the second product.
@@ -419,13 +455,20 @@ impl<'c> Writer<'_, 'c> {
         memory: &Memory<'c>,
         state: &State<'c>,
     ) {
-        let float = state.most.r#type();
         let cells = self.plan.sums;
-        self.leave(e, self.layout.totals, state.total);
-        barrier(e);
-        let totals = self.of_rows(e, self.layout.totals, float);
+        let totals = match self.plan.by_warps {
+            Some(_) => state.total.clone(),
+            None => {
+                self.leave(e, self.exchange.totals, state.total[0]);
+                barrier(e);
+                self.of_rows(e, self.exchange.totals)
+            }
+        };
         // A sum of nothing is zero.
         let some = below(e, e.int(0), self.keys);
+        let one = self.float(e, 1.0);
+        let inverse = |total: Val<'c>| e.b.divf(one, e.select(some, total, one));
+        let inverses: Vec<_> = totals.into_iter().map(inverse).collect();
         let OnlineSoftmax {
             over, finish, sums, ..
         } = &self.plan.stage;
@@ -433,7 +476,7 @@ impl<'c> Writer<'_, 'c> {
         for (number, neighbours) in state.sums.chunks(at_once as usize).enumerate() {
             let number = number as i64 * at_once;
             let of_row = number / cells.columns;
-            let total = e.select(some, totals[of_row as usize], self.float(e, 1.0));
+            let inverse = inverses[of_row as usize];
             let row = cells.row(e, &self.place, of_row);
             let column = cells.column(e, &self.place, number % cells.columns);
             let row = e.add(self.first_row, row);
@@ -445,7 +488,7 @@ impl<'c> Writer<'_, 'c> {
                     let elements: Vec<Vec<Var>> = (0..)
                         .zip(neighbours)
                         .map(|(next, sum)| {
-                            let value = e.b.divf(*sum, total);
+                            let value = e.b.mulf(*sum, inverse);
                             let mut vars = self.outer.clone();
                             let column = e.add(column, e.int(next));
                             vars.extend([self.row, call.variable(column)]);
@@ -459,9 +502,4 @@ impl<'c> Writer<'_, 'c> {
             });
         }
     }
-}
-
-/// The larger of two; where one is not a number, the second.
-fn larger<'c>(e: &Emitter<'c>, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    e.select(e.b.cmpf(CmpfPredicate::Ogt, a, b), a, b)
 }

@@ -5,6 +5,7 @@ use cohort_passes::kernel::calls::graph::{Graph, Size};
 use cohort_passes::kernel::calls::memory::extent;
 use cohort_passes::kernel::calls::stages::OnlineSoftmax;
 use cohort_passes::kernel::rows::layout::round_up;
+use cohort_passes::kernel::schedule::{MOST_SOFTMAX_DEPTH, ROWS_OF_WARPS};
 
 use super::super::super::function::SHARED;
 use super::super::super::ops::THREADS;
@@ -13,9 +14,7 @@ use super::super::product::tile_sizes;
 use super::super::side::Side;
 use super::super::tiled;
 
-/// The most of the first product's depth that is in shared memory at once, and what is where that is
-/// too much.
-const MOST_DEPTH: i64 = 128;
+/// The depth of the first product that is in shared memory at once where not all of it is.
 const SOME_DEPTH: i64 = 64;
 
 /// Where an exponential of so much less than another is zero beside it.
@@ -27,6 +26,8 @@ pub struct OnlinePlan {
     /// Rows of a block, and keys of a step.
     pub rows: i64,
     pub keys: i64,
+    /// Where each warp has rows of its own, their factors, scores and weights in registers: in what format.
+    pub by_warps: Option<Precision>,
     /// Whether all of the first product's depth is in shared memory.
     pub whole: bool,
     /// Columns of a block, and whether all columns of all blocks count.
@@ -66,18 +67,25 @@ pub fn plan(
         keys: Side::of(graph, &stage.right, k, key),
         values: Side::of(graph, &stage.values, key, column),
     };
+    let whole = stage.depth <= MOST_SOFTMAX_DEPTH;
+    let is_by_warps = precision != Precision::F32 && rows == ROWS_OF_WARPS && whole;
+    let cells = |columns: i64| match is_by_warps {
+        true => Cells::of_warps(precision, columns),
+        false => Cells::of(precision, rows, columns),
+    };
     let mut plan = OnlinePlan {
-        whole: stage.depth <= MOST_DEPTH,
+        by_warps: is_by_warps.then_some(precision),
+        whole,
         columns,
         full: size.known().is_some_and(|size| size % columns == 0),
-        scores: Cells::of(precision, rows, keys).spread(sides.keys.along_k),
-        sums: Cells::of(precision, rows, columns).spread(sides.values.along_k),
+        scores: cells(keys).spread(sides.keys.along_k),
+        sums: cells(columns).spread(sides.values.along_k),
         sides,
         rows,
         keys,
         stage,
     };
-    plan.whole = plan.whole && plan.shared_bytes() <= SHARED;
+    plan.whole = plan.whole && (is_by_warps || plan.shared_bytes() <= SHARED);
     match plan.shared_bytes() {
         0..=SHARED => Ok(plan),
         bytes => Err(format!(
@@ -91,17 +99,30 @@ pub struct SharedLayout {
     pub rows: Shared,
     pub keys: Shared,
     pub values: Shared,
-    pub weights: Shared,
-    /// Of each row a number a part, what its sums are multiplied by, the sum of its weights, and
-    /// whether it needs what is masked.
-    pub parts: i64,
-    pub scales: i64,
-    pub totals: i64,
+    /// Of each row whether it needs what is masked.
     pub needs: i64,
     pub bytes: i64,
 }
 
+/// What the threads of a row exchange there, where its scores are not in the registers of one warp.
+pub struct Exchange {
+    pub weights: Shared,
+    /// Of each row a number of each part, twice; what its sums are multiplied by; and the sum of its weights.
+    pub parts: i64,
+    pub scales: i64,
+    pub totals: i64,
+    end: i64,
+}
+
 impl OnlinePlan {
+    /// How many rows a thread has of which it knows the largest score.
+    pub fn rows_of_thread(&self) -> usize {
+        match self.by_warps {
+            Some(_) => self.scores.rows as usize,
+            None => 1,
+        }
+    }
+
     /// Where maxima and sums are found, this many threads have a row.
     pub fn parts(&self) -> i64 {
         THREADS / self.rows
@@ -125,24 +146,39 @@ impl OnlinePlan {
             ..
         } = *self;
         let rows = scores.tile(0, (depth, block_rows), self.sides.rows.along_k);
-        let keys = scores.tile(rows.end(), (depth, block_keys), self.sides.keys.along_k);
+        // Rows are in registers before keys come.
+        let from = match self.by_warps {
+            Some(_) => 0,
+            None => rows.end(),
+        };
+        let keys = scores.tile(from, (depth, block_keys), self.sides.keys.along_k);
         let of_values = (block_keys, self.columns);
         let values = sums.tile(keys.end(), of_values, self.sides.values.along_k);
-        let weights = sums.tile(values.end(), (block_keys, block_rows), true);
-        let parts = weights.end();
-        let scales = parts + 2 * block_rows * self.parts() * 4;
-        let totals = scales + block_rows * 4;
-        let needs = totals + block_rows * 4;
+        let needs = match self.by_warps {
+            Some(_) => rows.end().max(values.end()),
+            None => self.exchange(values.end()).end,
+        };
         SharedLayout {
             rows,
             keys,
             values,
+            needs,
+            bytes: needs + block_rows * 4,
+        }
+    }
+
+    /// From a byte on.
+    pub fn exchange(&self, from: i64) -> Exchange {
+        let weights = self.sums.tile(from, (self.keys, self.rows), true);
+        let parts = weights.end();
+        let scales = parts + 2 * self.rows * self.parts() * 4;
+        let totals = scales + self.rows * 4;
+        Exchange {
             weights,
             parts,
             scales,
             totals,
-            needs,
-            bytes: needs + block_rows * 4,
+            end: totals + self.rows * 4,
         }
     }
 

@@ -1,17 +1,28 @@
-//! Scores become weights: the threads of a row find its largest score and add its weights up.
+//! Scores become weights in shared memory: the threads of a row find its largest score and add its weights up.
 
 use cohort_dialects::builder::{CmpfPredicate, Val};
 use melior::ir::{Type, ValueLike};
 
 use super::super::super::ops::{barrier, below, when};
 use super::super::super::site::memory as space;
-use super::{State, Writer, larger};
+use super::{State, Writer};
 use crate::emit::Emitter;
 
 impl<'c> Writer<'_, 'c> {
+    /// Leaves the thread's scores where weights will be.
+    pub(super) fn leave_scores(&self, e: &Emitter<'c>, scores: &[Val<'c>]) {
+        let cells = self.plan.scores;
+        for (number, score) in (0..).zip(scores) {
+            let row = cells.row(e, &self.place, number / cells.columns);
+            let key = cells.column(e, &self.place, number % cells.columns);
+            let to = self.exchange.weights.address(e, &self.place, key, row);
+            space(e, true).store(*score, to, 4);
+        }
+    }
+
     /// Where a row's numbers of its parts are: `which` is 0 for maxima, 1 for sums.
     fn parts_of(&self, e: &Emitter<'c>, which: i64) -> Val<'c> {
-        let from = self.layout.parts + which * self.plan.rows * self.plan.parts() * 4;
+        let from = self.exchange.parts + which * self.plan.rows * self.plan.parts() * 4;
         let parts = self.place.at(e, from);
         space(e, true).offset(parts, e.times(self.own_row, self.plan.parts() * 4))
     }
@@ -31,7 +42,7 @@ impl<'c> Writer<'_, 'c> {
     /// different banks.
     fn own(&self, e: &Emitter<'c>, number: Val<'c>) -> Val<'c> {
         let key = e.add(e.times(number, self.plan.parts()), self.own_part);
-        let weights = self.layout.weights;
+        let weights = self.exchange.weights;
         weights.address(e, &self.place, key, self.own_row)
     }
 
@@ -43,7 +54,8 @@ impl<'c> Writer<'_, 'c> {
         before: State<'c>,
         wait: impl FnOnce(&Emitter<'c>),
     ) -> State<'c> {
-        let float: Type<'c> = before.most.r#type();
+        let [of_most, of_total] = [before.most[0], before.total[0]];
+        let float: Type<'c> = of_most.r#type();
         let low = self.float(e, f32::NEG_INFINITY);
         let most = e.for_loop(
             e.int(0),
@@ -52,15 +64,15 @@ impl<'c> Writer<'_, 'c> {
             &[low],
             |e, key, most| {
                 let score = space(e, true).load(self.own(e, key), float, 4);
-                vec![larger(e, score, most[0])]
+                vec![e.b.maximumf(score, most[0])]
             },
         )[0];
         let parts = self.exchange(e, 0, most).into_iter();
-        let most = parts.fold(before.most, |most, part| larger(e, part, most));
+        let most = parts.fold(of_most, |most, part| e.b.maximumf(part, most));
         // Where no score is over minus infinity, weights are zero rather than undefined.
         let none = e.b.cmpf(CmpfPredicate::Oeq, most, low);
         let base = e.select(none, self.float(e, 0.0), most);
-        let shifted = e.b.subf(before.most, base);
+        let shifted = e.b.subf(of_most, base);
         let scale = e.b.exp(shifted);
         let zero = self.float(e, 0.0);
         let sum = e.for_loop(
@@ -77,16 +89,16 @@ impl<'c> Writer<'_, 'c> {
                 vec![e.b.addf(sum[0], weight)]
             },
         )[0];
-        self.leave(e, self.layout.scales, scale);
+        self.leave(e, self.exchange.scales, scale);
         wait(e);
         let parts = self.exchange(e, 1, sum).into_iter();
         let sum = parts.reduce(|sum, part| e.b.addf(sum, part));
         let sum = sum.unwrap_or(zero);
-        let total = e.b.fma(before.total, scale, sum);
+        let total = e.b.fma(of_total, scale, sum);
         State {
-            most,
-            total,
-            ..before
+            sums: before.sums,
+            most: vec![most],
+            total: vec![total],
         }
     }
 
@@ -100,8 +112,9 @@ impl<'c> Writer<'_, 'c> {
     }
 
     /// The numbers that were left for the rows of the thread's sums.
-    pub(super) fn of_rows(&self, e: &Emitter<'c>, at: i64, ty: Type<'c>) -> Vec<Val<'c>> {
+    pub(super) fn of_rows(&self, e: &Emitter<'c>, at: i64) -> Vec<Val<'c>> {
         let s = &space(e, true);
+        let ty = e.b.f32();
         let cells = self.plan.sums;
         let row = |number: i64| {
             let row = cells.row(e, &self.place, number);
