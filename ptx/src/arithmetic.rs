@@ -65,6 +65,7 @@ pub fn find(opcode: &str) -> Option<Arithmetic> {
             let bits = width(rest)?;
             (extract(rest)?, bits, [bits, 32, 32])
         }
+        "shf" => (funnel(rest)?, 32, [32; 3]),
         "prmt" if rest == "b32" => (Ternary(permute), 32, [32; 3]),
         _ => {
             if let Some(compute) = float(name, rest) {
@@ -131,6 +132,23 @@ fn shift(name: &str, of: &str) -> Option<Compute> {
         ("shr", "s16") => Binary(by!(i16, u16)),
         ("shr", "s32") => Binary(by!(i32, u32)),
         ("shr", "s64") => Binary(by!(i64, u64)),
+        _ => return None,
+    })
+}
+
+/// A word of two that are shifted together: to the left the upper one, to the right the lower one.
+fn funnel(of: &str) -> Option<Compute> {
+    fn left(low: u64, high: u64, by: u64) -> u64 {
+        (high << 32 | low) << by >> 32 & 0xffff_ffff
+    }
+    fn right(low: u64, high: u64, by: u64) -> u64 {
+        (high << 32 | low) >> by & 0xffff_ffff
+    }
+    Some(match of {
+        "l.wrap.b32" => Ternary(|low, high, by| left(low, high, by & 31)),
+        "r.wrap.b32" => Ternary(|low, high, by| right(low, high, by & 31)),
+        "l.clamp.b32" => Ternary(|low, high, by| left(low, high, by.min(32))),
+        "r.clamp.b32" => Ternary(|low, high, by| right(low, high, by.min(32))),
         _ => return None,
     })
 }
@@ -332,6 +350,9 @@ fn float(name: &str, rest: &str) -> Option<Compute> {
         ("fma", "rn.f32") => Ternary(|a, b, c| bits_of(f32_of(a).mul_add(f32_of(b), f32_of(c)))),
         ("neg", "f32") => Unary(|a| a ^ 0x8000_0000),
         ("abs", "f32") => Unary(|a| a & 0x7fff_ffff),
+        // The sign of the first and the rest of the second.
+        ("copysign", "f32") => Binary(|a, b| (a & 0x8000_0000) | (b & 0x7fff_ffff)),
+        ("copysign", "f64") => Binary(|a, b| (a & 1 << 63) | (b & !(1 << 63))),
         ("min", "f32") => extremes_f32!(false, false),
         ("max", "f32") => extremes_f32!(true, false),
         ("min", "NaN.f32") => extremes_f32!(false, true),
@@ -369,18 +390,39 @@ fn convert(rest: &str) -> Option<(Compute, u32, [u32; 3])> {
         "rpi.f64.f64" => Unary(|a| bits_of_f64(f64_of(a).ceil())),
         "rni.f64.f64" => Unary(|a| bits_of_f64(f64_of(a).round_ties_even())),
         "rzi.f64.f64" => Unary(|a| bits_of_f64(f64_of(a).trunc())),
-        // What is beyond the integers is the nearest of them, and what is not a number is 0.
+        // What is beyond the integers is the nearest of them. What is not a number is 0, or only the highest bit is set where either
+        // side has 64 bits.
+        "rzi.s64.f32" => Unary(|a| or_highest::<64>(f32_of(a).is_nan(), f32_of(a) as i64 as u64)),
+        "rzi.u64.f32" => Unary(|a| or_highest::<64>(f32_of(a).is_nan(), f32_of(a) as u64)),
+        "rzi.s32.f64" => {
+            Unary(|a| or_highest::<32>(f64_of(a).is_nan(), u64::from(f64_of(a) as i32 as u32)))
+        }
+        "rzi.u32.f64" => Unary(|a| or_highest::<32>(f64_of(a).is_nan(), (f64_of(a) as u32).into())),
+        "rzi.s64.f64" => Unary(|a| or_highest::<64>(f64_of(a).is_nan(), f64_of(a) as i64 as u64)),
+        "rzi.u64.f64" => Unary(|a| or_highest::<64>(f64_of(a).is_nan(), f64_of(a) as u64)),
         "rzi.s32.f32" => Unary(|a| u64::from(f32_of(a) as i32 as u32)),
         "rzi.u32.f32" => Unary(|a| u64::from(f32_of(a) as u32)),
         "rn.f32.s32" => Unary(|a| bits_of(a as i32 as f32)),
         "rn.f32.u32" => Unary(|a| bits_of(a as u32 as f32)),
         "rn.f32.s64" => Unary(|a| bits_of(a as i64 as f32)),
         "rn.f32.u64" => Unary(|a| bits_of(a as f32)),
+        "rn.f64.s32" => Unary(|a| bits_of_f64((a as i32).into())),
+        "rn.f64.u32" => Unary(|a| bits_of_f64((a as u32).into())),
+        "rn.f64.s64" => Unary(|a| bits_of_f64(a as i64 as f64)),
+        "rn.f64.u64" => Unary(|a| bits_of_f64(a as f64)),
         _ => convert_integer(rest)?,
     };
     let (to, from) = rest.rsplit_once('.')?;
     let to = to.rsplit_once('.').map_or(to, |(_, to)| to);
     Some((compute, width(to)?, [width(from)?; 3]))
+}
+
+/// Only the highest of some bits, where a number is missing; the value elsewhere.
+fn or_highest<const BITS: u32>(is_nan: bool, value: u64) -> u64 {
+    match is_nan {
+        true => 1 << (BITS - 1),
+        false => value,
+    }
 }
 
 /// Integers are cut off or lengthened, by their sign where they have one.

@@ -371,6 +371,7 @@ impl Executor {
         if self.workers.threads() != threads.max(1) {
             self.workers = Workers::new(threads)?;
             self.workers.set_profile(self.profile.clone());
+            self.tables.set_threads(threads);
         }
         Ok(())
     }
@@ -595,6 +596,7 @@ impl Executor {
                 return all_inside(true);
             };
             self.ragged.launches[launch].tables = found;
+            self.ragged.place_empty(launch);
             if kernel.form.unit == Unit::Rows {
                 let runs = self.ragged.launches[launch].run_start;
                 for (position, operand) in kernel.operands.iter().enumerate() {

@@ -49,12 +49,14 @@ const MOST_CHECKPOINTS: usize = 1 << 14;
 
 /// A decision that was guessed.
 pub struct Guess {
-    /// The row that decides,
+    /// The row that decides.
     pub handle: Handle,
-    /// and which place of the program asks.
+    /// The place of the program that asks.
     pub force: u32,
     /// What it was guessed to be.
     pub bits: u32,
+    /// Where the instance was before.
+    pub before: Path,
     /// The fiber, and what the recorder has of the instance, when it asked; nothing, where no call was made since the guess
     /// before, so that it may as well go back there.
     pub origin: Option<(Checkpoint, Saved)>,

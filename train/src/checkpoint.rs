@@ -6,9 +6,9 @@
 //! the one that was there before stays until then.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensors;
@@ -68,7 +68,7 @@ pub fn save(
 
 /// Whether a checkpoint can be written there, told before there is one.
 pub fn check(path: &Path) -> Result<(), Error> {
-    let new = folder_of(path).and_then(|(folder, _)| new_file(&folder));
+    let new = folder_of(path).and_then(|(folder, path)| new_file(&folder, &path));
     new.map(drop).map_err(|source| Error::write(path, source))
 }
 
@@ -82,10 +82,15 @@ fn folder_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok((folder.unwrap_or(Path::new(".")).to_owned(), path))
 }
 
-/// A file without a name that anybody knows; it is gone where it is not given one.
-fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
-    // As any other new file; what the process may not give to others goes.
-    let mode = fs::Permissions::from_mode(0o666);
+/// A file without a name that anybody knows, which may take a path's place; it is gone where it does not.
+fn new_file(folder: &Path, path: &Path) -> io::Result<NamedTempFile> {
+    // As the one that was there, or as any other new file; what the process may not give to others goes.
+    let before = fs::metadata(path).map(|before| before.mode() & 0o777);
+    if before.is_ok() {
+        // What must not be written must not be replaced either.
+        OpenOptions::new().write(true).open(path)?;
+    }
+    let mode = fs::Permissions::from_mode(before.unwrap_or(0o666));
     let mut builder = tempfile::Builder::new();
     let file = builder
         .prefix(".")
@@ -98,7 +103,7 @@ fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
 /// Gives a file other bytes, all or none, also where the machine stops meanwhile.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (folder, path) = folder_of(path)?;
-    let mut file = new_file(&folder)?;
+    let mut file = new_file(&folder, &path)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;

@@ -4,11 +4,10 @@ use cohort_abi::manifest::{
     Elem, GradientFunction, Kernel, LeadingDim, Manifest, OfCall, Operand, SiteValue, Type,
 };
 use cohort_abi::{Context, EntryFn, Handle};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::readers::Reader;
-use super::recording::{Recording, SiteRows};
+use super::recording::{Cotangent, Recording, SiteRows};
 use super::{Functions, Gradient, Takes, Taped};
 use crate::error::Error;
 use crate::execute::Wanted;
@@ -39,30 +38,17 @@ pub unsafe extern "C" fn entry(context: *mut Context, arguments: *const u64, _: 
         manifest: instance.manifest,
         functions: instance.functions,
         recording: instance.recording,
-        ghosts: FxHashMap::default(),
-        cotangents: Vec::new(),
     };
     instance.problem = walk.back_over(instance.taped, instance.inputs).err();
 }
 
+/// Recording a call may stop the instance, whose frames are thrown away then without being dropped. So what grows with the tape
+/// belongs to the recording.
 struct Walk<'a> {
     context: *mut Context,
     manifest: &'a Manifest,
     functions: &'a Functions,
     recording: &'a mut Recording,
-    /// The rows that ghosts stand for.
-    ghosts: FxHashMap<u64, u64>,
-    /// Memory for the cotangents of a call's results.
-    cotangents: Vec<Cotangent>,
-}
-
-/// What readers give a result, added up but for the last addition.
-#[derive(Clone, Copy)]
-enum Cotangent {
-    Nothing,
-    Whole(u64),
-    /// To be added.
-    Parts(u64, u64),
 }
 
 /// A call on the tape.
@@ -109,21 +95,17 @@ impl<'t> Call<'t> {
 impl Walk<'_> {
     fn back_over(&mut self, taped: &Taped, inputs: &[Wanted]) -> Result<(), Error> {
         let tape = &taped.tape[..];
-        let mut calls = std::mem::take(&mut self.recording.calls);
-        calls.clear();
+        self.recording.begin_instance();
         let mut at = 0;
         while at < tape.len() {
-            calls.push(at);
+            self.recording.calls.push(at);
             let call = Call::at(tape, at);
             if call.kernel == self.manifest.kernels.len() {
                 let of = self.real(call.entry[0]);
-                self.ghosts.insert(call.handle.0, of);
+                self.recording.ghosts.insert(call.handle.0, of);
             }
             at += Call::HEADER + call.entry.len();
         }
-        let mut marks = std::mem::take(&mut self.recording.marks);
-        marks.clear();
-        marks.extend(self.recording.sites.iter().flatten().map(Vec::len));
         let first_source = self.recording.sources.len();
         for seed in &taped.seeds {
             let cotangent = match seed.cotangent {
@@ -132,19 +114,18 @@ impl Walk<'_> {
             };
             self.read(seed.handle.0, seed.rows, cotangent);
         }
-        for at in calls.iter().rev() {
-            let call = Call::at(tape, *at);
+        for number in (0..self.recording.calls.len()).rev() {
+            let call = Call::at(tape, self.recording.calls[number]);
             if call.kernel < self.manifest.kernels.len() {
                 self.call(call)?;
             }
         }
-        self.recording.calls = calls;
-        let mut of_inputs = Vec::with_capacity(inputs.len());
         for input in inputs {
             let cotangent = self.cotangent(input.pool, input.handle.0, input.rows)?;
             let whole = self.whole(input.pool, cotangent, input.rows)?;
-            of_inputs.push((*input, whole));
+            self.recording.of_inputs.push((*input, whole));
         }
+        let of_inputs = std::mem::take(&mut self.recording.of_inputs);
         self.recording.inputs.push(of_inputs);
         // What is left are rows of parameters, constants and inputs that nobody asked for.
         let numbering = self.recording.numbering;
@@ -163,19 +144,20 @@ impl Walk<'_> {
             }
         }
         // The calls were gone over from the last to the first; sums go the other way.
-        for (rows, mark) in self.recording.sites.iter_mut().flatten().zip(&marks) {
+        let Recording { sites, marks, .. } = &mut *self.recording;
+        for (rows, mark) in sites.iter_mut().flatten().zip(marks) {
             rows[*mark..].reverse();
         }
-        self.recording.marks = marks;
         self.recording.sources[first_source..].reverse();
         Ok(())
     }
 
     /// The row that a handle names, whether through a ghost or not.
     fn real(&self, handle: u64) -> u64 {
-        match self.ghosts.is_empty() {
+        let ghosts = &self.recording.ghosts;
+        match ghosts.is_empty() {
             true => handle,
-            false => self.ghosts.get(&handle).copied().unwrap_or(handle),
+            false => ghosts.get(&handle).copied().unwrap_or(handle),
         }
     }
 
@@ -191,21 +173,7 @@ impl Walk<'_> {
     fn call(&mut self, call: Call<'_>) -> Result<(), Error> {
         let kernel = &self.manifest.kernels[call.kernel];
         let rows = self.recording.forms[call.kernel].rows(call.entry);
-        let mut cotangents = std::mem::take(&mut self.cotangents);
-        cotangents.clear();
-        let done = self.call_with(call, kernel, rows, &mut cotangents);
-        self.cotangents = cotangents;
-        done
-    }
-
-    /// The same; the memory is for the cotangents of results.
-    fn call_with(
-        &mut self,
-        call: Call<'_>,
-        kernel: &Kernel,
-        rows: u64,
-        cotangents: &mut Vec<Cotangent>,
-    ) -> Result<(), Error> {
+        self.recording.cotangents.clear();
         let mut any = false;
         for (number, pool) in kernel.results.iter().enumerate() {
             let first = call.handle.result_handle(number as u8).0;
@@ -214,18 +182,19 @@ impl Walk<'_> {
                 Elem::I32 | Elem::Bool => Cotangent::Nothing,
             };
             any |= !matches!(cotangent, Cotangent::Nothing);
-            cotangents.push(cotangent);
+            self.recording.cotangents.push(cotangent);
         }
         if !any {
             return Ok(());
         }
         let (functions, gradients) = (self.functions, self.manifest.gradients.as_ref());
         let Some(mut gradient) = functions.gradients[call.kernel].as_ref() else {
-            let first = self.whole(kernel.results[0], cotangents[0], rows)?;
+            let first = self.recording.cotangents[0];
+            let first = self.whole(kernel.results[0], first, rows)?;
             return self.without_function(call, kernel, first);
         };
         if let Some(in_parts) = &functions.in_parts[call.kernel] {
-            let mut both = in_parts.takes.iter().zip(&*cotangents);
+            let mut both = in_parts.takes.iter().zip(&self.recording.cotangents);
             let fits = |(takes, own): (&Takes, &Cotangent)| {
                 *takes != Takes::Parts || matches!(own, Cotangent::Parts(..))
             };
@@ -236,18 +205,18 @@ impl Walk<'_> {
         let Some(function) = gradients.and_then(|all| all.functions.get(gradient.number)) else {
             return Err(Error::Internal("a gradient of no kernel".to_owned()));
         };
-        for ((takes, cotangent), pool) in
-            (gradient.takes.iter().zip(&mut *cotangents)).zip(&kernel.results)
-        {
+        for (result, (takes, pool)) in gradient.takes.iter().zip(&kernel.results).enumerate() {
             if *takes != Takes::Parts {
-                *cotangent = match self.whole(*pool, *cotangent, rows)? {
+                let cotangent = self.recording.cotangents[result];
+                let cotangent = match self.whole(*pool, cotangent, rows)? {
                     Some(whole) => Cotangent::Whole(whole),
                     None if *takes == Takes::Whole => Cotangent::Whole(self.zeros(*pool, rows)?),
                     None => Cotangent::Nothing,
                 };
+                self.recording.cotangents[result] = cotangent;
             }
         }
-        self.take(call, function, cotangents);
+        self.take(call, function);
         let results = gradient.result_slots.last().copied().unwrap_or(0);
         self.recording.buffers.results.clear();
         self.recording.buffers.results.resize(results, 0);
@@ -293,9 +262,14 @@ impl Walk<'_> {
     }
 
     /// Writes the arguments of a gradient function.
-    fn take(&mut self, call: Call<'_>, described: &GradientFunction, cotangents: &[Cotangent]) {
-        let form = &self.recording.forms[call.kernel];
-        let buffers = &mut self.recording.buffers;
+    fn take(&mut self, call: Call<'_>, described: &GradientFunction) {
+        let Recording {
+            forms,
+            buffers,
+            cotangents,
+            ..
+        } = &mut *self.recording;
+        let form = &forms[call.kernel];
         buffers.arguments.clear();
         buffers.arrays.clear();
         buffers.addresses.clear();

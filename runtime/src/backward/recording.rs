@@ -2,6 +2,7 @@
 
 use cohort_abi::Handle;
 use cohort_abi::manifest::{GradientFunction, Manifest, Site, SiteValue, Source, Type};
+use rustc_hash::FxHashMap;
 
 use super::readers::Readers;
 use super::sums::{Factors, Sums};
@@ -25,9 +26,25 @@ pub struct Recording {
     /// Those of the instance that is gone back over.
     pub readers: Readers,
     pub buffers: Buffers,
-    /// Memory for where the calls of an instance begin on its tape, and for how many rows each site had before it.
+    /// Where the calls of that instance begin on its tape.
     pub calls: Vec<usize>,
+    /// How many rows each site had before it.
     pub marks: Vec<usize>,
+    /// The rows that its ghosts stand for.
+    pub ghosts: FxHashMap<u64, u64>,
+    /// The cotangents of the results of one of its calls.
+    pub cotangents: Vec<Cotangent>,
+    /// Of the tensors of its inputs, as in `inputs`.
+    pub of_inputs: Vec<(Wanted, Option<u64>)>,
+}
+
+/// What readers give a result, added up but for the last addition.
+#[derive(Clone, Copy)]
+pub enum Cotangent {
+    Nothing,
+    Whole(u64),
+    /// To be added.
+    Parts(u64, u64),
 }
 
 /// The first rows of a site's values, and how many.
@@ -63,6 +80,15 @@ impl Recording {
         self.inputs.clear();
         // One that was given up left some.
         self.readers.take_all();
+    }
+
+    /// Begins with the next instance.
+    pub fn begin_instance(&mut self) {
+        self.calls.clear();
+        self.ghosts.clear();
+        self.of_inputs.clear();
+        self.marks.clear();
+        self.marks.extend(self.sites.iter().flatten().map(Vec::len));
     }
 
     /// The rows that are read when backward is computed.

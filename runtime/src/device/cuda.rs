@@ -37,11 +37,37 @@ use streams::Streams;
 /// Of what is uploaded, as much as is sent at once.
 const PIECE_BYTES: usize = 4 << 20;
 
+/// A card's primary context, retained until this is dropped.
+struct Context {
+    device: sys::CUdevice,
+    raw: sys::CUcontext,
+}
+
+impl Context {
+    fn retain(device: sys::CUdevice) -> Result<Context, Problem> {
+        // SAFETY: the device is one that the driver gave; the context is released when this is dropped.
+        let raw = unsafe { result::primary_ctx::retain(device) }.map_err(problem)?;
+        Ok(Context { device, raw })
+    }
+
+    /// Makes it the calling thread's.
+    fn set_current(&self) -> Result<(), Problem> {
+        // SAFETY: it is retained.
+        unsafe { result::ctx::set_current(self.raw) }.map_err(problem)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once, and nobody works in it any more.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
 /// A module on a card, which all have that work with it beside each other.
 struct Loaded {
-    device: sys::CUdevice,
-    context: sys::CUcontext,
     module: sys::CUmodule,
+    context: Context,
 }
 
 // SAFETY: the driver's handles of a device, its context and a module are for any thread.
@@ -106,15 +132,11 @@ impl Cuda {
         codes: &[&DeviceCode],
         options: Options,
     ) -> Result<Cuda, Problem> {
-        // SAFETY: the device is one that the driver gave; its context is released when this is
-        // dropped.
-        let context = unsafe { result::primary_ctx::retain(device) }.map_err(problem)?;
-        // SAFETY: the context was just retained.
-        unsafe { result::ctx::set_current(context) }.map_err(problem)?;
+        let context = Context::retain(device)?;
+        context.set_current()?;
         let loaded = Arc::new(Loaded {
-            device,
-            context,
             module: load_first(codes)?,
+            context,
         });
         Cuda::with(loaded, name, options)
     }
@@ -129,7 +151,7 @@ impl Cuda {
             functions: Vec::new(),
             flush: None,
             clusters: None,
-            memory: Memory::new(loaded.device, streams.first()),
+            memory: Memory::new(loaded.context.device, streams.first()),
             loaded,
             streams,
             staging: Staging::new().map_err(problem)?,
@@ -141,8 +163,7 @@ impl Cuda {
 
     /// Makes the device that of this thread.
     fn enter(&self) -> Result<(), Problem> {
-        // SAFETY: the context is retained as long as this lives.
-        unsafe { result::ctx::set_current(self.loaded.context) }.map_err(problem)
+        self.loaded.context.set_current()
     }
 
     fn wait(&mut self) -> Result<(), Problem> {
@@ -270,7 +291,7 @@ impl Device for Cuda {
     fn prepare_flush(&mut self, flush: &GpuFlush) -> Result<Option<u32>, Problem> {
         self.enter()?;
         if !self.options.times {
-            self.flush = Cooperative::new(self.loaded.device, self.loaded.module, flush)?;
+            self.flush = Cooperative::new(self.loaded.context.device, self.loaded.module, flush)?;
         }
         Ok(self.flush.as_ref().map(|flush| flush.blocks))
     }
@@ -281,7 +302,7 @@ impl Device for Cuda {
         threads: u32,
     ) -> Result<Option<Clusters>, Problem> {
         self.enter()?;
-        let Loaded { device, module, .. } = *self.loaded;
+        let (device, module) = (self.loaded.context.device, self.loaded.module);
         if !self.options.times {
             self.clusters = Cooperative::of_clusters(device, module, (clusters, threads))?;
         }
@@ -389,12 +410,9 @@ impl Drop for Cuda {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // SAFETY: nobody works with the module any more, and the context was retained for it.
-        unsafe {
-            if result::ctx::set_current(self.context).is_ok() {
-                let _ = result::module::unload(self.module);
-                let _ = result::primary_ctx::release(self.device);
-            }
+        if self.context.set_current().is_ok() {
+            // SAFETY: nobody works with the module any more.
+            let _ = unsafe { result::module::unload(self.module) };
         }
     }
 }

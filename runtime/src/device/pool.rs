@@ -123,17 +123,19 @@ impl MemoryPool {
             Err(Problem::OutOfMemory { .. }) if generous > bytes => self.take(device, bytes)?,
             taken => taken?,
         };
-        let old = std::mem::replace(block, larger);
-        if old.bytes > 0 {
-            // SAFETY: both blocks are this pool's, and the old one is not used any more behind the
-            // copy.
-            unsafe {
-                if kept > 0 {
-                    device.copy(larger.address, old.address, kept.min(old.bytes))?;
-                }
-                self.give(device, old);
+        let kept = kept.min(block.bytes);
+        if kept > 0 {
+            // SAFETY: both blocks are this pool's, and have as many bytes.
+            let copied = unsafe { device.copy(larger.address, block.address, kept) };
+            if let Err(problem) = copied {
+                // SAFETY: nobody else knows of it.
+                unsafe { self.give(device, larger) };
+                return Err(problem);
             }
         }
+        let old = std::mem::replace(block, larger);
+        // SAFETY: it is this pool's, and is not used any more behind the copy.
+        unsafe { self.give(device, old) };
         Ok(())
     }
 }

@@ -176,7 +176,7 @@ impl Writer<'_> {
                 Operand::Length => {}
                 Operand::Row { pool } => {
                     let row = self.row(*value, *pool);
-                    (self.ragged).note_first(launch, position, spot.call, row);
+                    (self.ragged).note_first(launch, position, spot.call, Some(row));
                 }
                 Operand::Ragged { pool, extent } => {
                     let of_operand = form.extent(*extent, entry);
@@ -215,17 +215,16 @@ impl Writer<'_> {
         }
     }
 
-    /// The first of `rows` rows from a handle on.
-    fn first_row(&mut self, handle: u64, pool: usize, rows: u64) -> u32 {
+    /// The first of `rows` rows from a handle on; nothing of none, as it may be behind the last.
+    fn first_row(&mut self, handle: u64, pool: usize, rows: u64) -> Option<u32> {
         if rows == 0 {
-            // It may be behind the last, and nobody reads it.
-            return 0;
+            return None;
         }
         let all = self.arena.rows(pool);
         let row = self.rows.find(handle, all);
-        let row = row.filter(|row| row + rows <= all);
+        let row = row.filter(|row| row.checked_add(rows).is_some_and(|end| end <= all));
         *self.outside |= row.is_none();
-        row.unwrap_or(0) as u32
+        Some(row.unwrap_or(0) as u32)
     }
 
     #[inline]

@@ -7,6 +7,7 @@
 
 use cohort_abi::manifest::Padding;
 
+use super::bucket_rows::NO_ROW;
 use super::tables::Found;
 use crate::program::call_form::CallForm;
 
@@ -68,6 +69,9 @@ pub(super) struct RaggedLaunch {
     lengths: (usize, usize),
     /// The first row of its first operand's first call.
     first_start: usize,
+    operands: usize,
+    /// Whether some operand of some call has no rows.
+    has_empty: bool,
     /// Its tables, when all its calls are known.
     pub tables: Found,
 }
@@ -99,6 +103,7 @@ impl RaggedLaunches {
 
     /// Makes room for a launch; gives its number.
     pub fn add(&mut self, form: &CallForm, calls: u32) -> usize {
+        let operands = form.slots.len();
         let begin = self.lengths.len();
         self.lengths.push(calls);
         let end = begin + 1 + form.lengths().count() * calls as usize;
@@ -107,9 +112,10 @@ impl RaggedLaunches {
             run_start: self.runs.len(),
             lengths: (begin, end),
             first_start: self.firsts.len(),
+            operands,
+            has_empty: false,
             tables: Found::default(),
         });
-        let operands = form.slots.len();
         self.runs.resize(self.runs.len() + operands, Run::ByCall);
         let firsts = self.firsts.len() + operands * calls as usize;
         self.firsts.resize(firsts, 0);
@@ -135,12 +141,31 @@ impl RaggedLaunches {
         fit
     }
 
-    /// Notes the first row of an operand of a call.
+    /// Notes the first row of an operand of a call, if it has rows.
     #[inline]
-    pub fn note_first(&mut self, launch: usize, operand: usize, call: usize, row: u32) {
+    pub fn note_first(&mut self, launch: usize, operand: usize, call: usize, row: Option<u32>) {
+        let launch = &mut self.launches[launch];
+        launch.has_empty |= row.is_none();
+        let calls = self.lengths[launch.lengths.0] as usize;
+        self.firsts[launch.first_start + operand * calls + call] = row.unwrap_or(NO_ROW);
+    }
+
+    /// Calls of a launch that have no rows of an operand begin where the first one begins that does: nobody reads what is there, but
+    /// it lies where the others' rows do.
+    pub fn place_empty(&mut self, launch: usize) {
         let launch = &self.launches[launch];
         let calls = self.lengths[launch.lengths.0] as usize;
-        self.firsts[launch.first_start + operand * calls + call] = row;
+        if !launch.has_empty {
+            return;
+        }
+        let operands = launch.operands;
+        let firsts = &mut self.firsts[launch.first_start..][..operands * calls];
+        for firsts in firsts.chunks_mut(calls.max(1)) {
+            let any = firsts.iter().copied().find(|first| *first != NO_ROW);
+            for first in firsts.iter_mut().filter(|first| **first == NO_ROW) {
+                *first = any.unwrap_or(0);
+            }
+        }
     }
 
     /// The first row of an operand in each call of a launch.

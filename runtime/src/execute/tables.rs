@@ -151,6 +151,12 @@ impl Tables {
         }
     }
 
+    /// From now on calls are divided between `threads` threads.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.clear();
+        self.rule.items.threads = threads;
+    }
+
     pub fn clear(&mut self) {
         self.words.clear();
         self.by_words.clear();

@@ -126,6 +126,7 @@ impl Instance {
             handle,
             force,
             bits,
+            before: ahead.path,
             origin,
         });
         ahead.path = path;
@@ -148,6 +149,7 @@ impl Instance {
     ) -> Result<(), Error> {
         while let Some(guess) = self.ahead.guesses.pop() {
             self.ahead.decided -= 1;
+            self.ahead.path = guess.before;
             let Some((checkpoint, saved)) = guess.origin else {
                 continue;
             };

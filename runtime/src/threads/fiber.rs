@@ -2,7 +2,7 @@
 //!
 //! Compiled code has no way to unwind: when it gives an instance up, it calls into the runtime and
 //! expects never to come back. So it runs on a coroutine. Giving up *stops* the coroutine, the
-//! runtime throws its frames away without running anything in them (they own nothing: all memory
+//! runtime throws its frames away without running anything in them (frames of compiled code own nothing: all memory
 //! of an instance is the recorder's) and starts a fresh coroutine on the same stack. An instance
 //! that succeeds costs two switches of a few nanoseconds.
 //!
@@ -382,8 +382,9 @@ impl Fiber {
 
     fn throw_frames_away(&mut self) {
         if let Some(mut coroutine) = self.coroutine.take() {
-            // SAFETY: on the stack are `run_jobs`, frames of compiled code and the recorder's
-            // functions that stop or wait; none holds anything that must be dropped.
+            // SAFETY: on the stack are `run_jobs`, frames of compiled code, the recorder's functions that stop or wait, and perhaps
+            // the walk of a backward: none holds anything that must be dropped. The walk leaks the memory of the one call that it
+            // is at; what grows with its tape is the recording's.
             unsafe { coroutine.force_reset() };
             self.spare = Some(coroutine.into_stack());
         }

@@ -100,10 +100,10 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
         return Err("it is in Fortran's order; save numpy.ascontiguousarray of it".to_owned());
     }
     let size = ty.size_field();
-    let count = match shape.contains(&0) {
-        true => Some(0),
-        false => (shape.iter()).try_fold(1_u64, |count, dim| count.checked_mul(*dim)),
-    };
+    // Also where there are none, as of each leading part of the shape somebody asks how many there are.
+    let longer = shape.iter().filter(|dim| **dim > 0);
+    let count = longer.copied().try_fold(1_u64, u64::checked_mul);
+    let count = count.map(|count| if shape.contains(&0) { 0 } else { count });
     let expected = count.and_then(|count| count.checked_mul(size));
     if expected != Some(data.len() as u64) {
         return Err(format!(

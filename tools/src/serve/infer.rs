@@ -126,7 +126,7 @@ impl Way<'_> {
                 columns.append(result);
             }
             Err(Failure::Instance(error)) => columns.append_error(&id, error),
-            Err(Failure::Engine(error)) => return Err(Refusal::internal(error.to_string())),
+            Err(Failure::Engine(error)) => return Err(Refusal::ended(error.to_string())),
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ pub struct Refusal {
     pub status: StatusCode,
     pub kind: &'static str,
     pub message: String,
+    /// Whether the program can compute nothing any more.
+    pub is_final: bool,
 }
 
 impl Refusal {
@@ -26,6 +28,7 @@ impl Refusal {
             status,
             kind,
             message: message.into(),
+            is_final: false,
         }
     }
 
@@ -56,6 +59,14 @@ impl Refusal {
 
     pub fn internal(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    /// The engine has ended, and with it all that the server can do.
+    pub fn ended(message: impl Into<String>) -> Refusal {
+        Refusal {
+            is_final: true,
+            ..Refusal::internal(message)
+        }
     }
 
     pub fn of(error: &InstanceError) -> Refusal {

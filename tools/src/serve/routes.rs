@@ -113,7 +113,7 @@ impl Service {
                     Err(refusal) => refusal.status,
                 };
                 self.metrics.answered(status, begin.elapsed());
-                if status == StatusCode::INTERNAL_SERVER_ERROR {
+                if answered.as_ref().is_err_and(|refusal| refusal.is_final) {
                     self.has_failed.store(true, Ordering::Relaxed);
                     self.failed.notify_one();
                 }

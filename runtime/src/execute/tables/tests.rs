@@ -4,6 +4,7 @@ use cohort_abi::manifest::{self, CallShape, Division, Extent, Manifest, Operand}
 use cohort_abi::{KernelFn, OperandRef};
 
 use super::*;
+use crate::execute::ragged::RaggedLaunches;
 use crate::program::pack::pack_constants;
 
 const RULE: TableRule = TableRule {
@@ -237,4 +238,48 @@ fn long_calls_are_computed_one_by_one_if_they_have_no_products() {
         run(&kernels, &[60, 0, 40, 20]),
         Run::Listed { .. }
     ));
+}
+
+#[test]
+fn calls_are_divided_between_the_threads_that_there_are_now() {
+    let of_threads = |threads| TableRule {
+        items: Rule {
+            threads,
+            ..RULE.items
+        },
+        ..RULE
+    };
+    let (kernels, lengths) = (layers(1), [61, 3, 28]);
+    let flush = |tables: &mut Tables| {
+        let found = flush(tables, &kernels, &lengths);
+        read(tables, &found)
+    };
+    let of_one = flush(&mut Tables::new(of_threads(1)));
+    let of_two = flush(&mut Tables::new(of_threads(2)));
+    assert_ne!(of_one, of_two);
+    let mut tables = Tables::new(of_threads(1));
+    assert_eq!(flush(&mut tables), of_one);
+    tables.set_threads(2);
+    assert_eq!(flush(&mut tables), of_two);
+}
+
+#[test]
+fn calls_without_rows_begin_where_others_do() {
+    let kernels = layers(1);
+    let mut launches = RaggedLaunches::default();
+    let operand = 1;
+    for (given, firsts) in [
+        ([None, Some(7), None, Some(3)], [7, 7, 7, 3]),
+        ([Some(5), Some(0), None, None], [5, 0, 5, 5]),
+        ([None; 4], [0; 4]),
+    ] {
+        let launch = launches.add(&kernels[1].form, 4);
+        for (call, first) in given.into_iter().enumerate() {
+            launches.note_first(launch, 0, call, Some(9));
+            launches.note_first(launch, operand, call, first);
+        }
+        launches.place_empty(launch);
+        assert_eq!(launches.firsts(launch, operand), firsts);
+        assert_eq!(launches.firsts(launch, 0), [9; 4]);
+    }
 }

@@ -1,5 +1,6 @@
 //! Every built-in and operator, on every element type, rank and kind of dim: it compiles, computes what
-//! the oracle does whatever the batch, and its code for GPUs does too and calls nothing that a GPU lacks.
+//! the oracle does whatever the batch, and its code for GPUs does too, to the same bits on either simulator, and calls nothing that
+//! a GPU lacks.
 //!
 //! A sample of the table runs by default, of another seed with `COHORT_OPERATIONS_SEED=7`; with
 //! `COHORT_EVERY_OPERATION=1` all of it does, with `COHORT_EVERY_OPERATION=3/20` the third of twenty parts,
@@ -77,7 +78,7 @@ fn part_of(text: &str) -> (usize, usize) {
 /// With a `ptxas` at hand, which assembles the code, that of a GPU.
 fn architectures() -> &'static str {
     match tools::assembler() {
-        Some(_) => "--gpu-arch=sm_80,sim",
+        Some(_) => "--gpu-arch=sm_80,ptx,sim",
         None => "--gpu-arch=ptx,sim",
     }
 }
@@ -113,17 +114,24 @@ fn check(text: &str) {
         .find(|line| line.starts_with(".extern .func"))
         .map(str::to_owned);
     assert_eq!(undefined, None, "code for GPUs calls what nothing defines");
+    let run = |device: &str, way: &[&str]| {
+        let call = compiled.batch_run().args(&["--device", device]).args(way);
+        call.run(&input).expect_code(0)
+    };
     for device in ["cpu", "gpu-sim"] {
-        let run = |way: &[&str]| {
-            let call = compiled.batch_run().args(&["--device", device]).args(way);
-            call.run(&input).expect_code(0)
-        };
-        let batched = run(&[]);
+        let batched = run(device, &[]);
         compare_records(&expected, &batched.lines(), Closeness::EachNumber(1e-4))
             .unwrap_or_else(|message| panic!("{message}\nfrom {}", batched.describe()));
         for way in [&["--no-batch"][..], &["--batch", "2"]] {
-            let other = run(way);
+            let other = run(device, way);
             assert_eq!(batched.lines(), other.lines(), "{}", other.describe());
         }
     }
+    let [compiled, interpreted] = ["gpu-sim", "ptx-sim"].map(|device| run(device, &[]));
+    assert_eq!(
+        compiled.lines(),
+        interpreted.lines(),
+        "{}",
+        interpreted.describe()
+    );
 }
