@@ -148,7 +148,7 @@ impl std::fmt::Display for Precision {
 }
 
 impl GpuKernel {
-    /// Bytes of scratch that a call for so many rows needs; beyond any memory where they cannot be counted.
+    /// Bytes of scratch that a call for `rows` rows needs; beyond any memory where they cannot be counted.
     pub fn scratch(&self, rows: u64) -> u64 {
         rows.saturating_mul(self.scratch_bytes_per_row)
             .saturating_add(self.scratch_bytes)
@@ -209,7 +209,7 @@ impl GpuLaunch {
         launched.chain(others.into_iter().flatten())
     }
 
-    /// The function for so many rows.
+    /// The function for `rows` rows.
     pub fn function(&self, rows: u64) -> Option<&GpuFunction> {
         let fits = |function: &&GpuFunction| function.from_rows <= rows;
         self.functions.iter().rev().find(fits)

@@ -298,7 +298,7 @@ impl<'c> Emitter<'c> {
         )
     }
 
-    /// One element, or a vector of so many.
+    /// One element, or a vector of `lanes`.
     pub fn sized(&self, element: Type<'c>, width: Width) -> Type<'c> {
         match width {
             Width::Scalar => element,

@@ -264,7 +264,7 @@ impl<'c> Builder<'c> {
         self.array(&groups.iter().map(axes).collect::<Vec<_>>())
     }
 
-    /// The indexing maps of a structured operation of so many loops, one an operand.
+    /// The indexing maps of a structured operation of `loops` loops, one an operand.
     pub fn indexing_maps<T: AsRef<[MapResult]>>(&self, loops: usize, maps: &[T]) -> Attribute<'c> {
         let expression = |place: &MapResult| match place {
             MapResult::Loop(number) => AffineExpr::dim(self.context(), *number),

@@ -57,7 +57,7 @@ impl<'c> Builder<'c> {
         llvm::r#type::pointer(self.context(), space)
     }
 
-    /// LLVM's array of so many elements.
+    /// LLVM's array of `count` elements.
     pub fn llvm_array(&self, count: u32, element: Type<'c>) -> Type<'c> {
         llvm::r#type::array(element, count)
     }
@@ -67,7 +67,7 @@ impl<'c> Builder<'c> {
         llvm::r#type::r#struct(self.context(), fields, false)
     }
 
-    /// A vector of so many lanes.
+    /// A vector of `lanes` lanes.
     pub fn vector_type(&self, lanes: u64, element: Type<'c>) -> Type<'c> {
         Type::vector(&[lanes], element)
     }

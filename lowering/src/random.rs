@@ -15,7 +15,7 @@ use crate::types::known;
 /// By how many bits each of eight rounds rotates.
 const ROTATIONS: [i32; 8] = [13, 15, 26, 6, 17, 29, 16, 24];
 const ROUNDS: usize = 20;
-/// After so many rounds the key is added again.
+/// The number of rounds after which the key is added again.
 const ROUNDS_A_KEY: usize = 4;
 /// The parity of the key's third word.
 const PARITY: i32 = 0x1bd1_1bda;

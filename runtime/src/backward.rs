@@ -178,7 +178,7 @@ impl Backward {
         self.question = question;
     }
 
-    /// A run begins, whose instances have that many chunks of inputs; the next one is that of cotangents.
+    /// A run begins, whose instances have `chunks` chunks of inputs; the next one is that of cotangents.
     pub(crate) fn begin(&mut self, manifest: &Manifest, chunks: usize) -> Result<(), Error> {
         if self.question.cotangents.is_none() && loss_pool(manifest).is_none() {
             return Err(Error::Usage(

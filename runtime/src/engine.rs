@@ -42,7 +42,7 @@ use crate::threads::strands::StackPool;
 
 /// More instances at once fill no kernel better, and each needs a stack.
 pub const MOST_ALIVE: usize = 1 << 14;
-/// Of a window in flight, one of so many parts is delivered together where that takes another thread.
+/// In how many parts a window in flight is delivered where another thread does that.
 const PARTS: usize = 8;
 /// How much later than in time an answer may come, rather than have others begin again.
 const PATIENCE: Duration = Duration::from_millis(50);

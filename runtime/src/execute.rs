@@ -83,8 +83,8 @@ pub struct Generation {
     regions: Vec<Region>,
 }
 
-/// Bytes of packed constants that an executor beside another has for itself at most: several such are in the
-/// third cache of most machines.
+/// Packed constants of up to this many bytes are copied for each further executor; several such copies fit the third-level cache
+/// of most machines.
 const MOST_COPIED: u64 = 8 << 20;
 
 /// What an executor begins with: parameters, constants of its own, and an arena with the rows of sources.
@@ -178,7 +178,7 @@ pub struct Executor {
 
 impl Executor {
     /// `params` holds the bytes of each parameter; they are packed here and not needed later.
-    /// At most `kept` calls of each kernel are kept. With a device, and perhaps a limit of the bytes of
+    /// Of each kernel up to `cached` calls are kept for later batches. With a device, and perhaps a limit of the bytes of
     /// its memory, kernels run there.
     pub fn new(
         program: &Program,
@@ -352,7 +352,7 @@ impl Executor {
         )
     }
 
-    /// Drops all inputs and all results but those that are kept, and makes place for that many chunks of inputs.
+    /// Drops all inputs and all results but those that are kept, and makes room for `chunks` chunks of inputs.
     pub fn reset(&mut self, chunks: usize) {
         self.arena.reset();
         self.rows.reset();
@@ -538,7 +538,7 @@ impl Executor {
         self.rows(handle, pool, 1)
     }
 
-    /// That many rows from the one on that a handle stands for, after the flush that computed them.
+    /// `rows` consecutive rows, the first of which the handle names, after the flush that computed them.
     pub fn rows(&self, handle: Handle, pool: usize, rows: u64) -> Option<&[u8]> {
         if rows == 0 {
             // The row behind the last may be none.
@@ -575,7 +575,7 @@ impl Executor {
         }
     }
 
-    /// Room for that many buckets, none of which has rows so far but the sources and inputs.
+    /// Room for `buckets` buckets, none of which has rows so far but the sources and inputs.
     fn make_room(&mut self, buckets: usize) {
         self.rows.make_room(buckets);
         if self.plans.len() < buckets {

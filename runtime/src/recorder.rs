@@ -256,7 +256,7 @@ impl Recorder {
         self.set_chunks(self.chunks);
     }
 
-    /// As [`Recorder::begin_batch`]; from now on, that many chunks of inputs have buckets of their own.
+    /// As [`Recorder::begin_batch`]; from now on, `chunks` chunks of inputs have buckets of their own.
     pub fn set_chunks(&mut self, chunks: usize) {
         // Nobody computed these.
         self.give_up_calls();

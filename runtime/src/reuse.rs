@@ -53,7 +53,7 @@ pub struct Counts {
 }
 
 impl Reuse {
-    /// For so many instances at once it is looked up what is kept, as the processor then waits for all of that together.
+    /// How many instances are looked up together, so that the processor waits for their cache misses at once.
     pub const AHEAD: usize = 16;
 
     /// For a program, which keeps at most `bytes` bytes. The scout is a recorder of the program which shares no calls.

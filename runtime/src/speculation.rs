@@ -27,9 +27,9 @@ use crate::threads::fiber::Checkpoint;
 
 /// Decisions of an instance that are told apart by their number; those behind are one.
 const NUMBERS: usize = 64;
-/// A place has to be seen so often before it is guessed.
+/// How many decisions a place has made before the next one is guessed.
 const LEAST_SEEN: u32 = 8;
-/// How likely a decision is at most that nobody has made as the same one of an instance.
+/// The most that is believed of a decision where no instance has made one of that number at the place.
 const MOST_CERTAIN: f32 = 0.75;
 /// What was seen counts half when there is so much, so that it follows the data.
 const MOST_SEEN: u32 = 1 << 10;
@@ -207,7 +207,7 @@ impl Predictor {
         is_worth.then_some((u32::from(truth), path))
     }
 
-    /// What a place decided for an instance that had made so many decisions.
+    /// Records what a place decided as an instance's decision of this number.
     pub fn learn(&mut self, force: u32, number: usize, bits: u32) {
         if let Some(Some((numbers, all))) = self.places.get_mut(force as usize) {
             numbers[number.min(NUMBERS - 1)].add(bits != 0);
@@ -215,8 +215,8 @@ impl Predictor {
         }
     }
 
-    /// What all flushes so far took; among what the last one computed were so many decisions of all instances, and at most
-    /// so many of one.
+    /// Updates what work costs from that of all flushes so far, and from how many decisions the last one computed: of all
+    /// instances, and at most of one.
     pub fn computed(&mut self, all: Work, decisions: usize, of_one: usize) {
         // They are counted anew, now and then.
         let since = |all: u64, before: u64| all.checked_sub(before).unwrap_or(all) as f32;

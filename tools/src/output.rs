@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 use crate::exit::{FAILED, Stop};
 
-/// Lines are handed on when there are so many bytes of them.
+/// Lines are written out once they have this many bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 /// How long an end from outside waits for a write that is going on.
 const PATIENCE: Duration = Duration::from_millis(50);

@@ -89,7 +89,7 @@ pub const STEP_WORDS: usize = 2;
 /// Words of a launch.
 pub const LAUNCH_WORDS: usize = 4;
 
-/// How many steps a schedule for so many blocks may have.
+/// How many steps a schedule for `blocks` blocks may have.
 pub fn most_steps(blocks: u32) -> usize {
     ((1 << 31) - 1) / blocks.max(1) as usize
 }

@@ -310,7 +310,7 @@ fn place<'c>(
     Ok(())
 }
 
-/// Makes an address that is given one so many bytes behind it.
+/// Makes an address that is given one that lies `bytes` bytes behind it.
 fn behind<'c>(operation: OperationRef<'c, 'c>, before: Builder<'c>, bytes: i64) {
     let address = result_of(operation, 0);
     let e = Emitter {

@@ -104,7 +104,7 @@ fn operand_slots<'c>(
     stack_slots(b, nested_ops(source).into_iter().map(slots).max())
 }
 
-/// So many slots of the function's frame.
+/// Consecutive slots of the function's frame.
 pub fn stack_slots<'c>(b: &Builder<'c>, count: Option<usize>) -> Option<Val<'c>> {
     let most = count.filter(|count| *count > 0)?;
     let count = i64_constant(b, most as i64);

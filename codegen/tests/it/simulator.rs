@@ -187,7 +187,7 @@ impl Simulator {
         }
     }
 
-    /// Runs a kernel for so many rows; the results' bits. Panics where threads of a block meet
+    /// Runs a kernel for `rows` rows; the results' bits. Panics where threads of a block meet
     /// another number of barriers, or those of a warp another number of products.
     pub fn run(&self, call: &Call<'_>, rows: usize, how: How) -> Vec<Bits> {
         let mut prepared = self.prepare(call, rows);
@@ -344,7 +344,7 @@ impl Simulator {
         read_outputs(&mut outputs)
     }
 
-    /// Runs a flush by so many blocks, whose number is in the schedule too; says what was wrong.
+    /// Runs a flush by `blocks` blocks, whose number is in the schedule too; says what was wrong.
     pub fn run_flush(&self, schedule: &[u64], blocks: u32, order: Order) -> Result<(), String> {
         let flush = self.flush.as_ref().expect("a function that runs flushes");
         let grid = (blocks, blocks, flush.threads);

@@ -181,13 +181,16 @@ impl<'m, 'a> Instance<'m, 'a> {
     }
 }
 
+/// The name of a dim that is 0 in all instances.
+pub const NO_LENGTH: &str = "0";
+
 /// A length in a type that is neither a number nor a name alone.
 fn computed_dim(ty: &Type) -> Option<String> {
     match ty {
         Type::Tensor { shape, .. } => shape.iter().find_map(|dim| match dim {
             Dim::Instance(name) => {
                 let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-                let is_name = name != "0" && name.chars().all(is_letter);
+                let is_name = name != NO_LENGTH && name.chars().all(is_letter);
                 (!is_name).then(|| name.clone())
             }
             Dim::Known(_) => None,
@@ -316,7 +319,7 @@ fn convert_dim(
     let size = number.whole().and_then(|number| u64::try_from(number).ok());
     match size {
         // Nothing is ever as long as that, so it is like a length that turned out to be 0.
-        Some(0) => return Dim::Instance("0".to_owned()),
+        Some(0) => return Dim::Instance(NO_LENGTH.to_owned()),
         Some(size) if size <= MAX_DIM => return Dim::Known(size),
         _ => {}
     }

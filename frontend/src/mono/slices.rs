@@ -1,6 +1,6 @@
 //! Slices of one instance: of known bounds, and of those that are known once it runs.
 
-use super::function::Instance;
+use super::function::{Instance, NO_LENGTH};
 use super::ops::shape;
 use crate::diagnostic::Diagnostic;
 use crate::dims::Poly;
@@ -49,6 +49,10 @@ impl Instance<'_, '_> {
             }
         };
         match shape(&value).get(axis) {
+            Some(Dim::Known(size)) if start == 0 && length == *size => value,
+            Some(Dim::Instance(name)) if name == NO_LENGTH && start == 0 && length == 0 => value,
+            // Later levels have no slices of nothing.
+            Some(Dim::Known(size)) if start <= *size && length == 0 => nothing(ty, span),
             Some(Dim::Known(size)) if start.saturating_add(length) <= *size => {
                 let kind = ExprKind::Slice {
                     value: Box::new(value),
@@ -241,6 +245,28 @@ fn within(bind: Option<(VarId, Expr)>, body: Expr) -> Expr {
         body: Box::new(body),
     };
     typed(kind, ty, &span)
+}
+
+/// A tensor without elements.
+fn nothing(ty: Type, span: &Span) -> Expr {
+    let zero = match &ty {
+        Type::Tensor {
+            elem: Elem::F32, ..
+        } => typed(
+            ExprKind::Literal(Literal::F32(0.0)),
+            Type::Scalar(Elem::F32),
+            span,
+        ),
+        Type::Tensor {
+            elem: Elem::Bool, ..
+        } => typed(
+            ExprKind::Literal(Literal::Bool(false)),
+            Type::Scalar(Elem::Bool),
+            span,
+        ),
+        _ => integer(0, span),
+    };
+    typed(ExprKind::Fill(Box::new(zero)), ty, span)
 }
 
 /// The first axis in the place of another, which is first.

@@ -69,6 +69,7 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo, error};
+use crate::support::copies::{copy_op, replace_operands};
 use crate::support::dim_equality::{DimEquality, Kind};
 use crate::support::ir::{
     TensorType, blocks_of, clone_op, defining_op, enum_attribute, erase, functions_of, is_local,
@@ -206,7 +207,7 @@ impl<'c> BasicBlock<'c> {
             self.roles.insert(op_key(copy), Role::Tensor);
             operations.push(copy);
             for user in by_control {
-                replace_operands(user, operation, copy);
+                use_copy(user, operation, copy);
             }
         }
         self.operations = operations;
@@ -353,7 +354,7 @@ fn grows(operation: OperationRef<'_, '_>) -> bool {
 }
 
 /// Makes a user of an operation's results one of its copy's.
-fn replace_operands<'c>(
+fn use_copy<'c>(
     user: OperationRef<'c, 'c>,
     operation: OperationRef<'c, 'c>,
     copy: OperationRef<'c, 'c>,
@@ -469,7 +470,9 @@ fn make_block<'c>(
         return Ok(());
     };
     copy_in(start, &copies, copied, &mut replacement);
-    replace_within(&within, &replacement);
+    for operation in group {
+        replace_operands(*operation, &replacement);
+    }
     Ok(())
 }
 
@@ -478,17 +481,6 @@ fn outer_values<'c>(operation: OperationRef<'c, 'c>) -> Vec<Val<'c>> {
     let own = HashSet::from([op_key(operation)]);
     let used = used_values(operation).into_iter();
     used.filter(|value| !is_local(*value, &own)).collect()
-}
-
-/// Gives operations what stands for their operands.
-fn replace_within<'c>(operations: &[OperationRef<'c, 'c>], replacement: &HashMap<usize, Val<'c>>) {
-    for operation in operations {
-        for (index, operand) in operands_of(*operation).into_iter().enumerate() {
-            if let Some(with) = replacement.get(&key(operand)) {
-                set_operand(*operation, index, *with);
-            }
-        }
-    }
 }
 
 /// Whether an operation is copied into each block that uses it.
@@ -516,10 +508,6 @@ fn copy_in<'c>(
             .filter(|source| is_copied(*source, copied))
             .collect();
         copy_in(start, &sources, copied, replacement);
-        let copy = start.insert(clone_op(*original));
-        replace_within(&[vec![copy], nested_ops(copy)].concat(), replacement);
-        for (index, result) in results_of(*original).into_iter().enumerate() {
-            replacement.insert(key(result), result_of(copy, index));
-        }
+        copy_op(&start, *original, replacement);
     }
 }

@@ -63,11 +63,12 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
+use crate::support::copies::copy_op;
 use crate::support::dims;
 use crate::support::ir::{
-    COMPUTED, GRADIENT_OF, TensorType, blocks_of, clone_op, defining_op, elem_of, erase,
-    functions_of, integers, is_tensor, kernel_of, key, name_attribute, nested_ops, op_key,
-    replace_uses, set_attribute, set_operand, symbol_of, top_level, users_of,
+    COMPUTED, GRADIENT_OF, TensorType, blocks_of, defining_op, elem_of, erase, functions_of,
+    integers, is_tensor, kernel_of, key, name_attribute, nested_ops, op_key, replace_uses,
+    set_attribute, symbol_of, top_level, users_of,
 };
 use rows::{keeps_rows, number_of_rows, repeat, repetition, row_of};
 
@@ -456,17 +457,7 @@ impl<'c> Weights<'c> {
         let rows = arguments_of(body)[0];
         copies.extend(fixed.rows.map(|of_scope| (key(of_scope), rows)));
         for operation in needed(fixed, producer) {
-            let copy = inner.insert(clone_op(operation));
-            for op in std::iter::once(copy).chain(nested_ops(copy)) {
-                for (index, operand) in operands_of(op).into_iter().enumerate() {
-                    if let Some(with) = copies.get(&key(operand)) {
-                        set_operand(op, index, *with);
-                    }
-                }
-            }
-            for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
-                copies.insert(key(old), new);
-            }
+            copy_op(&inner, operation, &mut copies);
         }
         let copy = copies.get(&key(value)).copied().unwrap_or(value);
         let result = match row_of(copy) {

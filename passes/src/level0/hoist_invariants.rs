@@ -30,18 +30,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cohort_dialects::builder::{
-    Builder, Op, Val, extend_op, operands_of, operations_of, result_of, results_of,
-};
+use cohort_dialects::builder::{Builder, Op, Val, extend_op, operations_of, results_of};
 use melior::{
     Context,
     ir::{BlockRef, OperationRef, operation::OperationLike},
 };
 
 use crate::pass::{Outcome, PassInfo};
+use crate::support::copies::copy_op;
 use crate::support::ir::{
-    argument_of, blocks_of, clone_op, defining_op, key, nested_ops, op_key, replace_uses,
-    set_operand, users_of,
+    argument_of, blocks_of, defining_op, key, nested_ops, op_key, replace_uses, users_of,
 };
 use crate::support::waves::{Role, is_dear, role, used_values};
 
@@ -126,17 +124,7 @@ fn hoist<'c>(
         return;
     };
     for original in needed {
-        let copy = before.at(original.location()).insert(clone_op(original));
-        for operation in std::iter::once(copy).chain(nested_ops(copy)) {
-            for (index, operand) in operands_of(operation).into_iter().enumerate() {
-                if let Some(with) = copies.get(&key(operand)) {
-                    set_operand(operation, index, *with);
-                }
-            }
-        }
-        for (index, result) in results_of(original).into_iter().enumerate() {
-            copies.insert(key(result), result_of(copy, index));
-        }
+        copy_op(&before, original, copies);
     }
     for result in results_of(operation) {
         if let Some(copy) = copies.get(&key(result)) {

@@ -48,9 +48,10 @@ use melior::{
 
 use crate::level0::unroll_loops::{is_parameter, known_row};
 use crate::pass::{Outcome, PassInfo, remark};
+use crate::support::copies::copy_op;
 use crate::support::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, functions_of, is_local, is_within, key,
-    move_before, nested_ops, op_key, replace_uses, set_operand, users_of,
+    TensorType, blocks_of, defining_op, erase, functions_of, is_local, is_within, key, move_before,
+    nested_ops, op_key, replace_uses, users_of,
 };
 use crate::support::waves::{Role, is_dear, role, used_values};
 
@@ -372,16 +373,6 @@ impl<'c> Group<'c> {
                 self.copy_one(b, producer, part, copies);
             }
         }
-        let copy = b.at(operation.location()).insert(clone_op(operation));
-        for nested in std::iter::once(copy).chain(nested_ops(copy)) {
-            for (index, operand) in operands_of(nested).into_iter().enumerate() {
-                if let Some(with) = copies.get(&key(operand)) {
-                    set_operand(nested, index, *with);
-                }
-            }
-        }
-        for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
-            copies.insert(key(old), new);
-        }
+        copy_op(b, operation, copies);
     }
 }

@@ -44,9 +44,9 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo, remark};
+use crate::support::copies::copy_op;
 use crate::support::ir::{
-    TensorType, blocks_of, clone_op, defining_op, erase, key, nested_ops, replace_uses,
-    set_operand, users_of,
+    TensorType, blocks_of, defining_op, erase, key, nested_ops, replace_uses, set_operand, users_of,
 };
 use crate::support::waves::{Role, role};
 
@@ -206,17 +206,7 @@ fn copy_step<'c>(
                 .map(|value| copy_of(copies, value))
                 .collect();
         }
-        let copy = before.at(original.location()).insert(clone_op(original));
-        for operation in std::iter::once(copy).chain(nested_ops(copy)) {
-            for (index, operand) in operands_of(operation).into_iter().enumerate() {
-                if let Some(with) = copies.get(&key(operand)) {
-                    set_operand(operation, index, *with);
-                }
-            }
-        }
-        for (old, new) in results_of(original).into_iter().zip(results_of(copy)) {
-            copies.insert(key(old), new);
-        }
+        copy_op(before, original, copies);
     }
     Vec::new()
 }

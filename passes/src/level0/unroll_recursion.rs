@@ -188,7 +188,7 @@ impl<'c> Recursion<'c> {
             .then(|| format!("it would have more than {MOST_OPERATIONS} operations"))
     }
 
-    /// Replaces the calls of so many levels; gives the number of arms in which none is left.
+    /// Replaces the calls of `levels` levels; gives the number of arms in which none is left.
     fn unroll(&self, levels: usize) -> usize {
         // Each child is matched as the function was before any was.
         let pristine = clone_op(self.the_match);

@@ -75,12 +75,13 @@ use melior::{
 };
 
 use crate::pass::{Outcome, PassInfo};
+use crate::support::copies::replace_operands;
 use crate::support::dim_equality::DimEquality;
 use crate::support::dims;
 use crate::support::ir::{
     TensorType, ValueKey, blocks_of, clone_op, defining_op, elements_of, enum_attribute, erase,
     functions_of, global_of, integer_attribute, key, name_attribute, nested_ops, op_key,
-    set_attribute, set_operand, text_of, users_of,
+    set_attribute, text_of, users_of,
 };
 use crate::support::symbols::Symbols;
 use crate::support::waves::{GRADIENTS, GRANULARITY, used_values};
@@ -379,13 +380,7 @@ impl<'c> Differentiation<'c> {
         for operation in &operations {
             let copy = b.at(operation.location()).insert(clone_op(*operation));
             copies.insert(op_key(copy));
-            for nested in std::iter::once(copy).chain(nested_ops(copy)) {
-                for (index, operand) in operands_of(nested).into_iter().enumerate() {
-                    if let Some(with) = backward.forward.get(&key(operand)) {
-                        set_operand(nested, index, *with);
-                    }
-                }
-            }
+            replace_operands(copy, &backward.forward);
             for (old, new) in results_of(*operation).into_iter().zip(results_of(copy)) {
                 let given = yielded.iter().position(|own| key(*own) == key(old));
                 let new = given.map_or(new, |given| taken[of_result[given]]);

@@ -140,7 +140,7 @@ impl<'c> Chain<'c> {
         lefts.zip(panels).collect()
     }
 
-    /// Whether a fused product of so many columns runs as this one does.
+    /// Whether a fused product of `columns` columns runs as this one does.
     fn runs_alike(&self, columns: u64) -> bool {
         self.products.iter().all(|product| {
             let right = operands_of(*product)[1];

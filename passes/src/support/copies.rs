@@ -24,21 +24,36 @@ impl<'c> Copies<'c> {
 
     /// Copies an operation, and lets the copy use what stands for its operands.
     pub fn copy(&mut self, before: &Builder<'c>, operation: OperationRef<'c, 'c>) {
-        let copy = before.at(operation.location()).insert(clone_op(operation));
-        self.replace_in(copy);
-        for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
-            self.values.insert(key(old), new);
-        }
+        let copy = copy_op(before, operation, &mut self.values);
         self.operations.insert(op_key(operation), copy);
     }
 
     /// Lets an operation, and all within it, use what stands for its operands.
     pub fn replace_in(&self, operation: OperationRef<'c, 'c>) {
-        for operation in std::iter::once(operation).chain(nested_ops(operation)) {
-            for (index, operand) in operands_of(operation).into_iter().enumerate() {
-                if let Some(with) = self.values.get(&key(operand)) {
-                    set_operand(operation, index, *with);
-                }
+        replace_operands(operation, &self.values);
+    }
+}
+
+/// Copies an operation, lets the copy use what stands for its operands, and notes its results as what stands for the original's.
+pub fn copy_op<'c>(
+    before: &Builder<'c>,
+    operation: OperationRef<'c, 'c>,
+    values: &mut HashMap<usize, Val<'c>>,
+) -> OperationRef<'c, 'c> {
+    let copy = before.at(operation.location()).insert(clone_op(operation));
+    replace_operands(copy, values);
+    for (old, new) in results_of(operation).into_iter().zip(results_of(copy)) {
+        values.insert(key(old), new);
+    }
+    copy
+}
+
+/// Lets an operation, and all within it, use what stands for its operands, by the key of each.
+pub fn replace_operands<'c>(operation: OperationRef<'c, 'c>, values: &HashMap<usize, Val<'c>>) {
+    for operation in std::iter::once(operation).chain(nested_ops(operation)) {
+        for (index, operand) in operands_of(operation).into_iter().enumerate() {
+            if let Some(with) = values.get(&key(operand)) {
+                set_operand(operation, index, *with);
             }
         }
     }

@@ -105,7 +105,7 @@ pub fn clone_op<'c>(operation: OperationRef<'c, '_>) -> Operation<'c> {
     unsafe { Operation::from_raw(mlir_sys::mlirOperationClone(operation.to_raw())) }
 }
 
-/// The body of an operation's first region, copied.
+/// A copy of one of an operation's regions; an empty one where it has none of that index.
 pub fn clone_region<'c>(operation: OperationRef<'c, '_>, index: usize) -> Region<'c> {
     let copy = clone_op(operation);
     let region = Region::new();

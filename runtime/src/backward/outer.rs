@@ -337,7 +337,7 @@ pub fn prefetch(row: &[f32]) {
     }
 }
 
-/// Asks for so many numbers.
+/// Asks the caches for `NUMBERS` numbers.
 #[inline(always)]
 fn ask<const NUMBERS: usize>(first: *const f32) {
     #[cfg(target_arch = "x86_64")]

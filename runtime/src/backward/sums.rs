@@ -73,7 +73,7 @@ impl Rows {
         rows
     }
 
-    /// Adds a row's cotangent, of a parameter with so many elements.
+    /// Adds a row's cotangent, of a parameter with `size` elements.
     fn add(&mut self, size: usize, row: u32, values: &[f32]) {
         if self.sum.is_empty() {
             self.sum = vec![0.0; size];

@@ -53,7 +53,7 @@ impl MemoryPool {
         }
     }
 
-    /// Whether so many times as much as is in use would be within the limit.
+    /// Whether `times` times the memory in use would be within the limit.
     pub fn has_room_for(&self, times: u64) -> bool {
         let used = self.account.used.load(Ordering::Relaxed);
         used.saturating_mul(times) <= self.account.limit

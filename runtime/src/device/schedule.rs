@@ -18,7 +18,7 @@ use super::queue::{Queue, waves_of};
 const MOST_BLOCKS_A_STEP: u64 = 1024;
 
 /// What a *turn* takes, in which each of the processors that share a step computes one of its blocks, and what barriers do, in
-/// nanoseconds: by the model of time (docs/gpu-time.md), of a card of so many processors.
+/// nanoseconds: by the model of time (docs/gpu-time.md), of a card with this number of processors.
 const PROCESSORS: u32 = 132;
 const TURN: u64 = 2000;
 const GRID_BARRIER: u64 = 1500;
@@ -66,7 +66,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// What it takes, with barriers of so many nanoseconds.
+    /// What it takes, where a barrier takes `barrier` nanoseconds.
     fn cost(self, barrier: u64) -> u64 {
         self.turns * TURN + self.steps as u64 * barrier
     }
@@ -195,7 +195,7 @@ impl Steps {
         self.arguments.clear();
     }
 
-    /// Adds the steps of a queue, each of which so many blocks share, and as many processors on a card; nothing where a launch
+    /// Adds the steps of a queue, each of which `sharing` blocks share, and `processors` processors of a card; nothing where a launch
     /// can be in no schedule.
     fn add(
         &mut self,

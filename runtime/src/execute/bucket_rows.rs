@@ -20,7 +20,7 @@ pub(super) struct BucketRows {
 }
 
 impl BucketRows {
-    /// For kernels of at most that many results.
+    /// For kernels of at most `most_results` results.
     pub fn new(most_results: usize) -> BucketRows {
         BucketRows {
             result_shift: usize::BITS - most_results.saturating_sub(1).leading_zeros(),
@@ -34,7 +34,7 @@ impl BucketRows {
         self.scattered.iter_mut().for_each(Vec::clear);
     }
 
-    /// Room for that many buckets.
+    /// Room for `buckets` buckets.
     pub fn make_room(&mut self, buckets: usize) {
         let length = buckets << self.result_shift;
         if self.first.len() < length {

@@ -83,7 +83,7 @@ impl Executor {
         segments.get(next).copied().filter(|begin| *begin < to)
     }
 
-    /// So many words of calls were written.
+    /// Counts words of calls that were written.
     pub(super) fn written(&mut self, words: usize) {
         self.division.written += words;
     }

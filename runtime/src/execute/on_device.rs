@@ -15,7 +15,7 @@ use crate::memory::arena::Region;
 use crate::report::profile::Span;
 use crate::report::stats::DeviceStats;
 
-/// Rows of a value: as many from the one on that a handle stands for.
+/// Consecutive rows of a value, the first of which a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The first row.

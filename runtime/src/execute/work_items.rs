@@ -240,7 +240,7 @@ struct Cutter<'a> {
     goal: f64,
     /// What came so far.
     before: f64,
-    /// The task at hand ends when that many goals came.
+    /// The task at hand ends when this number of goals came.
     tasks: f64,
     task: Task,
 }

@@ -102,7 +102,7 @@ impl Workers {
         self.profile = profile;
     }
 
-    /// There are going to be launches with that many operations.
+    /// There are going to be launches with this number of operations.
     pub fn expect(&self, work: u64) {
         let mut waking = self.waking.lock().unwrap_or_else(PoisonError::into_inner);
         waking.work = waking.work.saturating_add(work);

@@ -214,7 +214,7 @@ impl Arena {
         });
     }
 
-    /// That many rows. They have no memory before [`Arena::commit`].
+    /// Reserves `rows` consecutive rows. They have no memory until [`Arena::commit`].
     pub fn take(&mut self, pool: usize, rows: u64) -> Result<Region, Error> {
         row_count(rows)?;
         let taken = &mut self.row_pools[pool].rows;
@@ -298,7 +298,7 @@ impl Arena {
         bytes.get_mut(first * pool.row_bytes..(first + rows) * pool.row_bytes)
     }
 
-    /// The bytes of consecutive rows, if there are so many.
+    /// The bytes of consecutive rows, if all of them exist.
     pub fn row_range(&self, pool: usize, first: u64, rows: u64) -> Option<&[u8]> {
         let number = pool;
         let pool = self.row_pools.get(pool)?;

@@ -22,7 +22,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Takes that many rows next to each other; gives the first.
+    /// Takes `rows` rows next to each other; gives the first.
     pub fn take(&mut self, rows: u64) -> u64 {
         if rows == 0 {
             return self.end;

@@ -120,14 +120,14 @@ pub struct StepsLaunched {
     pub launches: Vec<RowsLaunched>,
 }
 
-/// A kernel's launches for so many rows.
+/// A kernel's launches with the same number of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RowsLaunched {
     /// The kernel's name.
     pub kernel: String,
     /// Rows of each.
     pub rows: u32,
-    /// How often it was launched for so many.
+    /// How often it was launched for that number.
     pub times: u64,
 }
 
@@ -333,7 +333,7 @@ impl RaggedWork {
 }
 
 impl Launches {
-    /// Of a kernel with that many operands, which has done nothing so far.
+    /// Of a kernel with `operands` operands, which has done nothing so far.
     pub fn new(operands: usize) -> Launches {
         Launches {
             modes: vec![Modes::default(); operands],
@@ -404,7 +404,7 @@ impl Launches {
         rows.saturating_add(self.launches.saturating_mul(constants.sum()))
     }
 
-    /// Counts a launch of that many rows.
+    /// Counts a launch of `rows` rows.
     pub fn add(&mut self, rows: u32, nanoseconds: u64) {
         self.launches += 1;
         self.rows += u64::from(rows);

@@ -114,7 +114,7 @@ impl std::fmt::Display for Reason {
 
 #[derive(Debug)]
 enum Stage {
-    /// No trial, for that many more flushes.
+    /// No trial, for this number of flushes.
     Settled {
         flushes: u64,
     },
@@ -270,7 +270,7 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Runs flushes of that many rows whose seconds a row are those of the arm; gives how many were
+    /// Runs flushes of `rows` rows whose seconds a row are those of the arm; gives how many were
     /// scheduled by looking ahead.
     fn run(
         chooser: &mut Chooser,

@@ -25,13 +25,13 @@ pub const NONE: u32 = u32::MAX;
 
 /// In what a bucket has for its first row: the rows have entries of their own.
 const IS_MAPPED: u32 = 1 << 31;
-/// As many units of a bucket are compared with a call before it is one by itself.
+/// How many units of a bucket a call is compared with before it becomes one of its own.
 const MOST_COMPARED: usize = 4;
 /// Calls with as many handles or fewer are gone over in a loop of their own.
 const FEW: usize = 16;
-/// So many units are searched whatever it saves.
+/// How many units are searched even where that saves nothing.
 const FEWEST_UNITS: usize = 256;
-/// Numbers on the longest ways that are kept at most.
+/// The most numbers on the longest ways that are kept.
 const MOST_CELLS: usize = 1 << 24;
 
 /// What units of one launch have in common.
@@ -571,7 +571,7 @@ fn by_average_depth(a: &Kind, b: &Kind) -> std::cmp::Ordering {
     (a.phase, scaled(a, b), a.kernel).cmp(&(b.phase, scaled(b, a), b.kernel))
 }
 
-/// Room for the calls of that many rows.
+/// Room for the calls of `rows` rows.
 fn map(mapped: &mut Vec<u32>, rows: u32) -> u32 {
     let first = mapped.len();
     mapped.resize(first + rows as usize, NONE);

@@ -47,7 +47,7 @@ pub(super) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// For that many lanes at once, which share the memory.
+    /// For `lanes` lanes at once, which share the memory.
     pub fn new(
         program: &'a Program,
         config: &'a Config,

@@ -281,7 +281,7 @@ impl Session {
         lanes.min(side_by_side).max(1)
     }
 
-    /// Makes lanes until there are that many, or no memory or threads for more; gives how many there are.
+    /// Makes lanes until there are `count`, or no memory or threads for more; gives how many there are.
     pub(super) fn make_lanes(&mut self, count: usize) -> usize {
         while self.beside.len() < count {
             let how = how(&self.config);

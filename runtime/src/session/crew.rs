@@ -9,7 +9,7 @@ use crate::threads::thread_pool::ThreadPool;
 pub(super) struct Crew(Option<ThreadPool>);
 
 impl Crew {
-    /// Begins threads until there are that many, or the system has no more; gives how many of those there are.
+    /// Begins threads until there are `count`, or the system has no more; gives how many of those there are.
     pub fn grow(&mut self, count: usize) -> usize {
         let helpers = |pool: &ThreadPool| pool.threads() - 1;
         if self.0.as_ref().map_or(0, helpers) < count {

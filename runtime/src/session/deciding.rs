@@ -15,7 +15,7 @@ use crate::recorder::MAX_CHUNK_BUCKETS;
 const CHUNK: usize = 64;
 /// Instances decoded at once when lanes get them: few, so that lanes get equally many.
 const DEALT: usize = 32;
-/// Chunks of them that may be alive; when an instance holds up so many, the others wait for it.
+/// Chunks of them that may be alive; an instance that holds up this number of them is waited for.
 const MOST_CHUNKS: usize = 1 << 10;
 
 impl Session {
@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Which instances are alive at once in each of so many engines.
+    /// Which instances are alive at once in each of `engines` engines.
     pub(super) fn window(&self, engines: usize) -> Window {
         let is_in_flight = matches!(self.config.batch, Batch::InFlight(_));
         let count = match is_in_flight {

@@ -55,7 +55,7 @@ struct Paused<'a> {
 }
 
 impl Session {
-    /// Runs all instances of a program whose paths depend on tensors, in so many lanes, which are made.
+    /// Runs all instances of a program whose paths depend on tensors, in `lanes` lanes, which it makes.
     pub(super) fn run_engines<'a>(
         &mut self,
         lanes: usize,

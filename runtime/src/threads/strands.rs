@@ -53,7 +53,7 @@ pub struct StackPool {
 }
 
 impl StackPool {
-    /// One of that many which share the process.
+    /// One of a number of which share the process.
     pub fn new(stack_bytes: u64, pools: usize) -> StackPool {
         StackPool {
             stack_bytes,

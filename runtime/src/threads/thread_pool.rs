@@ -60,7 +60,7 @@ struct Job(*const Work<'static>);
 unsafe impl Send for Job {}
 
 impl ThreadPool {
-    /// With that many helpers.
+    /// With `helpers` helpers.
     pub fn new(helpers: usize) -> std::io::Result<ThreadPool> {
         let mut pool = ThreadPool {
             shared: Arc::default(),

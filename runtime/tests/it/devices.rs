@@ -55,7 +55,7 @@ struct Given {
 
 /// # Safety
 ///
-/// The arguments are those of a kernel with so many operands, results and constants.
+/// The arguments are those of a kernel with these numbers of operands, results and constants.
 unsafe fn given(arguments: *const u64, counts: [usize; 3]) -> Given {
     let [operands, results, constants] = counts;
     let mut next = 0;

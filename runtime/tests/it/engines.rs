@@ -119,7 +119,7 @@ fn too_little_memory_or_too_few_buckets_change_nothing() {
     }
 }
 
-/// Takes so many bytes.
+/// Takes `bytes` bytes.
 struct Small(usize);
 
 impl Write for Small {

@@ -456,7 +456,7 @@ pub fn echo_session(
             6 => "echo6",
             7 => "echo7",
             8 => "echo8",
-            _ => panic!("add an entry for so many slots"),
+            _ => panic!("add an entry for this number of slots"),
         }
         .to_owned(),
         arguments: types

@@ -28,7 +28,7 @@ pub struct Body {
 }
 
 impl Bodies {
-    /// Of so many bytes each and together.
+    /// With limits in bytes for one body and for all of them together.
     pub fn new(most: u64, together: u64, patience: Duration) -> Bodies {
         Bodies {
             most,

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout_at};
 use super::refusal::Refusal;
 use super::room::{Held, Room};
 
-/// Work on so many bytes is done where it holds up no other request.
+/// From this number of bytes on, work is done where it holds up no other request.
 const HEAVY: usize = 64 << 10;
 /// How long a request that found no room waits before it asks again.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_millis(50);
 /// Instances that one request may have.
 pub const MOST_INSTANCES: usize = 1 << 20;
 
-/// Work on so many bytes.
+/// Work on `bytes` bytes.
 pub fn work<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     match bytes > HEAVY {
         true => block_in_place(work),

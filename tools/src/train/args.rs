@@ -127,7 +127,7 @@ pub struct Arguments {
     /// By what the best epoch is found: `loss`, the least, or a metric, the most, or `error:min`
     #[arg(long, value_name = "METRIC", default_value = "loss", requires = "dev")]
     pub best: Criterion,
-    /// End after so many epochs without a better one
+    /// End after this number of epochs without a better one
     #[arg(
         long, value_name = "EPOCHS", requires = "dev", value_parser = clap::value_parser!(u64).range(1..)
     )]
@@ -136,7 +136,7 @@ pub struct Arguments {
     /// Keep the state of the training there after every epoch, and when it is interrupted
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
-    /// And after every so many steps
+    /// And each time this number of steps was made
     #[arg(
         long, value_name = "STEPS", requires = "checkpoint",
         value_parser = clap::value_parser!(u64).range(1..)
@@ -150,7 +150,7 @@ pub struct Arguments {
     /// Write a line of JSON for each epoch
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// And for every so many steps
+    /// And for each time this number of steps was made
     #[arg(
         long, value_name = "STEPS", requires = "log", value_parser = clap::value_parser!(u64).range(1..)
     )]

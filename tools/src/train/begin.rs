@@ -127,7 +127,7 @@ fn check_size(program: &program::Program) -> Result<(), Stop> {
     match bytes {
         Some(bytes) if bytes <= free => Ok(()),
         _ => Err(Stop::usage(format!(
-            "to train so many parameters takes {} MB of memory, and {} MB are free",
+            "to train these parameters takes {} MB of memory, and {} MB are free",
             bytes.map_or("more than 10^13".to_owned(), |bytes| (bytes >> 20)
                 .to_string()),
             free >> 20

@@ -86,7 +86,7 @@ pub struct Model {
     pub draws: Vec<u64>,
     /// The ids of the instances in the order in which they came.
     pub seen: Vec<String>,
-    /// Asks for the end when so many steps were asked for.
+    /// Asks for the end when `steps` steps were asked for.
     pub interrupt: Option<(u64, Interrupt)>,
     pub steps: u64,
 }

@@ -333,7 +333,7 @@ impl<'c> Writer<'_, 'c> {
         let tile = Tile {
             first: firsts_of(e, &call, &function.tiles, tile),
             shared,
-            // There are never so many calls.
+            // There are never as many calls as would make this more.
             zero: e.shift_right(arguments[0], 62),
         };
         body(e, &mut call, &tile, &memory);

@@ -84,7 +84,7 @@ pub struct Rows<'c> {
 }
 
 pub enum Stage<'c> {
-    /// Pointwise values of one domain, so many neighbours a thread.
+    /// Pointwise values of one domain, of which a thread has some neighbours.
     Group(Body<'c>, i64),
     Fold(Box<Fold<'c>>),
     List(Box<List<'c>>),

@@ -118,7 +118,7 @@ impl<'c> Frame<'_, 'c> {
         matches!(place, Place::Slot(slot) if self.arguments.kernel.slots[slot].bf16)
     }
 
-    /// Whether so many neighbouring indices along the last dim of a body, from a multiple of their number
+    /// Whether `count` neighbouring indices along the last dim of a body, from a multiple of their number
     /// on, are neighbouring elements that can be loaded or stored at once.
     pub fn are_neighbours(
         &self,

@@ -324,7 +324,7 @@ impl<'c> Writer<'_, '_, 'c> {
         }
     }
 
-    /// Zero, which LLVM cannot tell: there are never so many rows. It unrolls loops of few steps
+    /// Zero, which LLVM cannot tell: there are never as many rows as would make it more. It unrolls loops of few steps
     /// otherwise, whatever a loop's attributes say, and has the addresses of all steps in registers.
     fn unknown_zero(&self, e: &Emitter<'c>) -> Val<'c> {
         e.b.shrui(self.frame.rows, e.int(62))

@@ -79,7 +79,7 @@ fn is_near(graph: &Graph<'_>, (node, at): (NodeId, &[Affine]), along: Var) -> bo
     sum == elem_bytes(graph.nodes[node].elem)
 }
 
-/// Whether neighbours, taken so many bytes at once, begin at multiples of that from where the memory does.
+/// Whether neighbours, taken `bytes` bytes at once, begin at multiples of that from where the memory does.
 fn is_aligned(graph: &Graph<'_>, (node, at): (NodeId, &[Affine]), along: Var, taken: i64) -> bool {
     let mut dims = at.iter().zip(strides(graph, node));
     dims.all(|(index, (bytes, _))| {

@@ -158,7 +158,7 @@ pub fn product_row_bytes(columns: i64) -> i64 {
     round_up(columns, LANES) * 4
 }
 
-/// Columns in a panel of a parameter of so many rows and columns.
+/// Columns in a panel of a parameter of these rows and columns.
 ///
 /// A micro-kernel computes at least a vector of columns. For fewer, such as the one of a vote to
 /// stop, it is cheaper to run over the rows of one column in vectors and to add up the lanes, which

@@ -14,10 +14,10 @@ use cohort_dialects::builder::{Builder, Val, operands_of, results_of};
 use melior::{Context, ir::OperationRef};
 
 use super::parts::Part;
+use crate::support::copies::replace_operands;
 use crate::support::dim_equality::{DimEquality, Kind};
 use crate::support::ir::{
-    TensorType, clone_op, defining_op, is_local, is_within, key, nested_ops, op_key, set_operand,
-    users_of,
+    TensorType, clone_op, defining_op, is_local, is_within, key, op_key, users_of,
 };
 use crate::support::waves::{Role, is_view, role, used_values};
 
@@ -133,13 +133,8 @@ fn copy_views<'c>(
         copies.push(copy);
     }
     part.operations.splice(0..0, copies);
-    let operations = part.operations.iter();
-    for operation in operations.flat_map(|op| [vec![*op], nested_ops(*op)].concat()) {
-        for (index, operand) in operands_of(operation).into_iter().enumerate() {
-            if let Some(with) = replacement.get(&key(operand)) {
-                set_operand(operation, index, *with);
-            }
-        }
+    for operation in &part.operations {
+        replace_operands(*operation, &replacement);
     }
 }
 

@@ -163,7 +163,7 @@ pub struct Function {
     pub shared: u32,
 }
 
-/// Finds a function whose blocks have so many bytes of shared memory.
+/// Finds a function, and sets the bytes of shared memory that its blocks have.
 pub fn function(
     module: sys::CUmodule,
     symbol: &str,

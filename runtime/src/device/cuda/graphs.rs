@@ -102,7 +102,7 @@ impl Graphs {
         Ok(true)
     }
 
-    /// Forgets what was not used for the longest time, if there are that many of a kind.
+    /// Forgets the least recently used graph of a kind that has as many as it may have.
     fn make_room(
         &mut self,
         many: usize,

@@ -83,7 +83,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Lets that many streams begin when all that is queued is done.
+    /// Lets `streams` streams begin when all that is queued is done.
     fn fork(&self, streams: usize) -> Result<(), DriverError> {
         if streams < 2 {
             return Ok(());

@@ -29,7 +29,7 @@ struct Counts {
     longest: Steps,
 }
 
-/// Steps, and how often in them a kernel was launched for so many rows.
+/// Steps, and how often in them a kernel was launched for each number of rows.
 #[derive(Default)]
 struct Steps {
     steps: u64,
@@ -63,7 +63,7 @@ impl Divided {
         &self.queues[..self.used]
     }
 
-    /// Counts a flush that is one launch, of so many steps if it is not divided. If it is, `longest` is the part that takes
+    /// Counts a flush that is one launch, of `steps` steps if it is not divided. If it is, `longest` is the part that takes
     /// longest, and its steps.
     pub fn count(&mut self, longest: Option<(usize, u64)>, steps: u64, work: &Work<'_>) {
         let counts = &mut self.counts;

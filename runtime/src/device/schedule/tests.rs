@@ -247,7 +247,7 @@ fn what_gains_nothing_is_launched_one_by_one() {
     );
 }
 
-/// What has clusters: so many, and parts of the instances.
+/// What has clusters: their number, and parts of the instances.
 fn clustered(clusters: u32, parts: u32) -> Persistent {
     let alone = persistent(100);
     let together = Clusters {
@@ -260,7 +260,7 @@ fn clustered(clusters: u32, parts: u32) -> Persistent {
     }
 }
 
-/// A queue of waves of one call each, of so many blocks and with one argument.
+/// A queue of waves of one call each, with these numbers of blocks and one argument.
 fn waves(blocks: &[u32]) -> Queue {
     let mut queue = Queue::default();
     for blocks in blocks {

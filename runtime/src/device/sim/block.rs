@@ -145,7 +145,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Runs so many blocks of a function, all of them on the device at the same time, in clusters of so many.
+    /// Runs a number of blocks of a function, all of them on the device at the same time, in clusters of `of_cluster`.
     ///
     /// # Safety
     ///

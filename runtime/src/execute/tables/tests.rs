@@ -19,7 +19,7 @@ const RULE: TableRule = TableRule {
     has_pieces: true,
 };
 
-/// A projection, attention over calls and a projection again, of that many layers.
+/// A projection, attention over calls and a projection again, `layers` times.
 fn layers(layers: usize) -> Vec<Kernel> {
     let n = |times| Extent {
         lengths: vec![0],

@@ -164,3 +164,27 @@ fn random_tensors_of_any_lengths() {
         ],
     );
 }
+
+/// Of known lengths that come to nothing: at a dim of size 1, and where a recursion ends.
+#[test]
+fn slices_of_nothing() {
+    check(
+        "dim D, L
+        param w: f32[L, D, D]
+        fn total(x: f32[n]) -> f32 { if n == 1 { x[0] } else { x[0] + total(x[1..n]) } }
+        fn last(x: f32[n]) -> f32 { if n == 0 { 0.5 } else { last(x[0..n - 1]) + x[n - 1] } }
+        fn main(x: f32[D], y: f32[4], z: f32[n, D], k: i32[D]) ->
+            (f32[D - 1], f32[D - 1], f32[n, D - 1], f32[n, D - 1], i32[D - 1], f32[D], f32, f32, f32[D]) {
+          let rest = w[1..L];
+          let nothing = zeros([n, D - 1]);
+          let turned = if D == 1 { x } else { concat(x[1..D], x[0..1]) };
+          let through = for i in range(L - 1) with (h = x @ w[0]) { h @ rest[i] };
+          (x[1..D], x[0..D - 1] * 2.0, z[.., 1..D], nothing[.., 0..D - 1] + 1.0, k[1..D], turned, total(y), last(y), through)
+        }",
+        &[("D", 1), ("L", 1)],
+        &[
+            r#"{"x":[1.5],"y":[1,2,3,4],"z":[[1],[2]],"k":[3]}"#,
+            r#"{"x":[-1],"y":[0,0.5,3,4],"z":[],"k":[0]}"#,
+        ],
+    );
+}

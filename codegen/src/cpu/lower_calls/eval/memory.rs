@@ -48,7 +48,7 @@ impl<'c> Held<'c> {
 #[derive(Clone, Copy)]
 pub enum Base<'c> {
     Address(Val<'c>),
-    /// At a row of so many bytes from an address on.
+    /// At a row from an address on.
     Row(Val<'c>, Held<'c>, i64),
 }
 

@@ -69,7 +69,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// For a block of so many rows and columns: 16, 32 or 64 of each. On tensor cores there may be more rows.
+    /// For a block of 16, 32 or 64 rows and columns. On tensor cores there may be more rows.
     pub fn of(precision: Precision, block_rows: i64, block_columns: i64) -> Cells {
         if precision == Precision::F32 {
             return Cells {

@@ -63,7 +63,7 @@ pub struct Threads<'a, 'c> {
 }
 
 impl<'c> Threads<'_, 'c> {
-    /// Whether every row of a place begins at a multiple of so many bytes, at most 16. What is in scratch does.
+    /// Whether every row of a place begins at a multiple of `to` bytes, at most 16. What is in scratch does.
     fn rows_are_aligned(&self, place: Place, to: i64) -> bool {
         let node = match place {
             Place::Operand(operand) => self.graph.operands[operand],

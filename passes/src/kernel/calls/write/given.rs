@@ -35,7 +35,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Nothing yet, of a kernel with so many lengths.
+    /// Nothing yet, of a kernel with `lengths` lengths.
     pub fn new(lengths: usize) -> Given {
         Given {
             lengths,
