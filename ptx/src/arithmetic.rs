@@ -295,6 +295,13 @@ fn integer(name: &str, mode: &str, of: &str) -> Option<Compute> {
                 }),
                 ("min", "") => Binary(|a, b| ((a as $type).min(b as $type) as $unsigned).into()),
                 ("max", "") => Binary(|a, b| ((a as $type).max(b as $type) as $unsigned).into()),
+                // What is below zero is zero.
+                ("min", "relu") if <$type>::MIN != 0 => {
+                    Binary(|a, b| ((a as $type).min(b as $type).max(0) as $unsigned).into())
+                }
+                ("max", "relu") if <$type>::MIN != 0 => {
+                    Binary(|a, b| ((a as $type).max(b as $type).max(0) as $unsigned).into())
+                }
                 ("abs", "") if <$type>::MIN != 0 => Unary(|a| {
                     let a = a as $type;
                     (a.max((0 as $type).wrapping_sub(a)) as $unsigned).into()

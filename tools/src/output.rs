@@ -79,8 +79,9 @@ pub struct Lines {
 
 struct State {
     place: Option<WrittenFile>,
-    /// What was not handed on yet; at its end there may be a part of a line.
+    /// What was not handed on yet; behind the whole lines, which end at `lines`, there may be a part of one.
     waiting: Vec<u8>,
+    lines: usize,
     /// Bytes that are in place: all of them, and those of whole lines.
     written: u64,
     whole: u64,
@@ -95,6 +96,7 @@ impl Lines {
             state: Arc::new(Mutex::new(State {
                 place: Some(place),
                 waiting: Vec::new(),
+                lines: 0,
                 written: 0,
                 whole: 0,
             })),
@@ -141,8 +143,12 @@ impl Lines {
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.lock();
+        if let Some(last) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            state.lines = state.waiting.len() + last + 1;
+        }
         state.waiting.extend_from_slice(bytes);
-        if state.waiting.len() >= BUFFER_BYTES {
+        // A long line comes in many small pieces.
+        if state.lines > 0 && state.waiting.len() >= BUFFER_BYTES {
             state.hand_on()?;
         }
         Ok(bytes.len())
@@ -159,7 +165,7 @@ impl State {
         let Some(place) = &mut self.place else {
             return Err(io::Error::other("the run has ended"));
         };
-        let end = (self.waiting.iter().rposition(|byte| *byte == b'\n')).map_or(0, |last| last + 1);
+        let end = self.lines;
         let mut done = 0;
         let result = loop {
             if done == end {
@@ -177,6 +183,7 @@ impl State {
         }
         self.written += done as u64;
         self.waiting.drain(..done);
+        self.lines -= done;
         result
     }
 }

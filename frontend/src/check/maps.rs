@@ -117,6 +117,10 @@ impl Body<'_> {
         ) {
             return self.map_tuples(values, &closure, args.span);
         }
+        let mut of_arrays = arrays.iter().zip(&values);
+        if of_arrays.all(|(array, value)| is_split(array) && value.ty.elem().is_some()) {
+            return self.map_one(values, &closure);
+        }
         let elements: Vec<Ty> = values
             .iter()
             .map(|array| self.element_type(array, "`map`"))
@@ -138,6 +142,18 @@ impl Body<'_> {
             body: Box::new(body),
         };
         self.make(kind, Ty::array(element), args.span)
+    }
+
+    /// `map` over what `split` makes where that is one part: the tensor itself, as there are no tuples of one.
+    fn map_one(&mut self, values: Vec<hir::Expr>, closure: &ast::Closure) -> hir::Expr {
+        let depth = self.scope.len();
+        let mut bindings = Vec::new();
+        for (pattern, value) in closure.params.iter().zip(values) {
+            bindings.push((self.irrefutable(pattern, &value.ty), value));
+        }
+        let body = self.expr(&closure.body, None);
+        self.scope.truncate(depth);
+        let_in(bindings, body)
     }
 
     /// `map` over tuples is written out once an element, so that the elements may differ in type.
@@ -217,6 +233,16 @@ impl Body<'_> {
         let ty = Ty::Tuple(elements.iter().map(|element| element.ty.clone()).collect());
         let tuple = self.make(Kind::Tuple(elements), ty, span);
         let_in(lets, tuple)
+    }
+}
+
+/// Whether an argument is a call of `split`.
+fn is_split(argument: &ast::Arg) -> bool {
+    match argument {
+        ast::Arg::Value(value) => {
+            matches!(&value.kind, ast::ExprKind::Call { name, .. } if name.name == "split")
+        }
+        _ => false,
     }
 }
 

@@ -390,7 +390,11 @@ impl ModelArguments {
             let free = memory::free_bytes()?.saturating_sub(weights.unwrap_or(0));
             Some((free / 2).max(LEAST_TOTAL))
         };
-        self.total_memory.or_else(free).unwrap_or(u64::MAX)
+        // Of a share of nothing no instance could even begin, to be told that it needs more.
+        self.total_memory
+            .or_else(free)
+            .unwrap_or(u64::MAX)
+            .max(SHARES)
     }
 
     fn limits(&self, total: u64) -> Limits {

@@ -5,8 +5,8 @@
 //! joins it: a product's scores are scaled, masked and normalised where they are. A reshape that makes
 //! one dim of several stays apart. Operations are then ranked: one of another kind than what it uses comes
 //! a rank later, and so do what a product is made of another product's rows by, what reads each element
-//! of a product many times, or those of what a sum is in beside each other (a sort), what a fold reads of a
-//! concatenation, and what makes several dims of one of a concatenation, as a kernel over calls stores
+//! of a product many times, or those of what a sum is in beside each other (a sort), or all elements of a fold for each of its
+//! own, what a fold reads of a concatenation, and what makes several dims of one of a concatenation, as a kernel over calls stores
 //! nothing between its operations. Those of one rank and kind are a part; what needs an instance's rows is
 //! further cut into pieces that share nothing but what is made of lengths and constants alone, a mask for
 //! one, which each makes for itself.
@@ -18,7 +18,9 @@ use cohort_dialects::keys;
 use melior::ir::{BlockLike, OperationRef, TypeLike, ValueLike, operation::OperationLike};
 
 use crate::support::dim_equality::{DimEquality, Kind, Length, loops_of, reassociation};
-use crate::support::ir::{TensorType, argument_of, defining_op, move_before, op_key, users_of};
+use crate::support::ir::{
+    TensorType, argument_of, defining_op, integers, move_before, op_key, users_of,
+};
 use crate::support::products::multiplies;
 use crate::support::waves::{Role, is_dear, is_view, role, used_values};
 
@@ -79,6 +81,7 @@ pub fn parts<'c>(
     graph.join_calls();
     let views = graph.join_views();
     graph.find_free(copied);
+    graph.free_repeated(copied);
     let ranks = graph.ranks_with(&views);
     let mut found: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (number, rank) in ranks.iter().enumerate() {
@@ -282,6 +285,25 @@ impl<'c> Graph<'c> {
         }
     }
 
+    /// What only repeats a value from outside is made by each of the parts that use it, rather than stored by one of them.
+    fn free_repeated(&mut self, copied: &mut HashSet<usize>) {
+        let ranks = self.ranks();
+        for number in 0..self.kinds.len() {
+            let mut users = self.users[number].iter().map(|user| ranks[*user]);
+            let is_split = users.any(|rank| rank != ranks[number]);
+            let is_made_of_copies = self.uses[number].iter().all(|used| self.free[*used]);
+            if self.kinds[number] == Kind::Calls
+                && Op::LinalgBroadcast.is(self.operations[number])
+                && is_split
+                && is_made_of_copies
+                && !self.leaves[number]
+            {
+                self.free[number] = true;
+                copied.insert(op_key(self.operations[number]));
+            }
+        }
+    }
+
     /// Whether each operation is a product over calls, or one is made of it.
     fn for_products(&self) -> Vec<bool> {
         let mut found = vec![false; self.kinds.len()];
@@ -329,6 +351,31 @@ impl<'c> Graph<'c> {
         along
             .next()
             .is_some_and(|first| along.any(|other| other != first))
+    }
+
+    /// Whether a fold goes over all elements of what is broadcast for each of its own, as who finds the element of each place of a
+    /// sort does: a fold that they are made of would be made anew each time.
+    fn is_gone_over(&self, number: usize) -> bool {
+        let added = integers(self.operations[number], keys::DIMENSIONS);
+        let is_own = |dim: &i64| !added.contains(dim);
+        let mut pending: Vec<usize> = self.users[number].clone();
+        let mut seen = HashSet::new();
+        while let Some(user) = pending.pop() {
+            let operation = self.operations[user];
+            if !seen.insert(user) || self.kinds[user] != Kind::Calls {
+                continue;
+            }
+            if Op::LinalgReduce.is(operation) {
+                let over = integers(operation, keys::DIMENSIONS);
+                let is_kept = |dim: &i64| !over.contains(dim);
+                if over.iter().any(is_own) && added.iter().any(is_kept) {
+                    return true;
+                }
+            } else if !folds(operation) && !is_view(operation) && !concatenates(operation) {
+                pending.extend(&self.users[user]);
+            }
+        }
+        false
     }
 
     /// Whether each operation is a concatenation over calls, or what is made of one that is not stored.
@@ -394,7 +441,8 @@ impl<'c> Graph<'c> {
             // Each of its elements is read many times, and must be the same each time, whose sum may be taken
             // in another order where it is made anew: a sort counts how many are less than it.
             let is_repeated = Op::LinalgBroadcast.is(self.operations[number])
-                && (of_products[used] || of_folds[used] && self.meets_itself(used));
+                && (of_products[used]
+                    || of_folds[used] && (self.meets_itself(used) || self.is_gone_over(number)));
             self.kinds[used] != self.kinds[number]
                 || for_products[number] && self.is_stored(used)
                 || for_folds[number] && concatenates(self.operations[used])

@@ -188,3 +188,24 @@ fn slices_of_nothing() {
         ],
     );
 }
+
+/// How many heads there are may be a constant of the program, one too.
+#[test]
+fn attention_of_one_head_and_of_two() {
+    for heads in [1, 2] {
+        check(
+            &format!(
+                "let heads = {heads}
+                fn main(x: f32[n, 4]) -> f32[n, 4] {{
+                  concat(map(split(x, heads), split(x * 0.5, heads), split(x, heads), attend))
+                }}"
+            ),
+            &[],
+            &[
+                r#"{"x":[[1,2,3,4],[0.5,-1,0,2]]}"#,
+                r#"{"x":[[1,0,3,-4]]}"#,
+                r#"{"x":[]}"#,
+            ],
+        );
+    }
+}
