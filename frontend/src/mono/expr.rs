@@ -2,7 +2,8 @@
 
 use super::arms::Goal;
 use super::decide::Row;
-use super::function::Instance;
+use super::function::{Instance, NO_LENGTH};
+use super::known;
 use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
 use crate::hir::{self, Kind, Pattern, PatternKind};
@@ -67,11 +68,18 @@ impl Instance<'_, '_> {
                 cond,
                 then,
                 otherwise,
-            } => ExprKind::If {
-                cond: self.boxed(cond),
-                then: self.boxed(then),
-                otherwise: self.boxed(otherwise),
-            },
+            } => {
+                let cond = self.boxed(cond);
+                match known::truth(&cond) {
+                    Some(true) => return self.expr(then),
+                    Some(false) => return self.expr(otherwise),
+                    None => ExprKind::If {
+                        cond,
+                        then: self.boxed(then),
+                        otherwise: self.boxed(otherwise),
+                    },
+                }
+            }
             Kind::While {
                 vars,
                 init,
@@ -189,6 +197,11 @@ impl Instance<'_, '_> {
                     span: span.clone(),
                 }
             }
+            Dim::Instance(name) if name == NO_LENGTH => Expr {
+                kind: ExprKind::Literal(Literal::I32(0)),
+                ty,
+                span: span.clone(),
+            },
             Dim::Instance(_) => match self.argument_with(dim, span) {
                 Some((value, axis)) => {
                     let kind = ExprKind::DimSize {

@@ -8,6 +8,7 @@ mod arms;
 mod decide;
 mod expr;
 mod function;
+mod known;
 mod matching;
 mod ops;
 mod slices;

@@ -289,12 +289,14 @@ impl<'c> Graph<'c> {
     fn free_repeated(&mut self, copied: &mut HashSet<usize>) {
         let ranks = self.ranks();
         for number in 0..self.kinds.len() {
-            let mut users = self.users[number].iter().map(|user| ranks[*user]);
-            let is_split = users.any(|rank| rank != ranks[number]);
+            let users = &self.users[number];
+            let is_split = users.iter().any(|user| ranks[*user] != ranks[number]);
+            let is_by_calls = users.iter().all(|user| self.kinds[*user] == Kind::Calls);
             let is_made_of_copies = self.uses[number].iter().all(|used| self.free[*used]);
             if self.kinds[number] == Kind::Calls
                 && Op::LinalgBroadcast.is(self.operations[number])
                 && is_split
+                && is_by_calls
                 && is_made_of_copies
                 && !self.leaves[number]
             {

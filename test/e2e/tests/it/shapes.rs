@@ -209,3 +209,23 @@ fn attention_of_one_head_and_of_two() {
         );
     }
 }
+
+/// What a condition on lengths keeps from a call of known lengths need not fit these.
+#[test]
+fn branches_that_no_call_of_known_length_takes() {
+    check(
+        "fn head(x: f32[n]) -> f32 { if n > 5 && x[0] > 0.0 { sum(x[5..n]) } else { x[0] } }
+        fn pairs(x: f32[n]) -> f32 { if n < 2 { sum(x) } else { pairs(x[2..n]) + x[0] * x[1] } }
+        fn best(x: f32[n]) -> f32 { if n > 5 { let (v, _) = topk(x, 5); sum(v) } else { x[0] } }
+        fn even(x: f32[n]) -> f32 { if n % 2 == 0 { sum(reshape(x, [n/2, 2])[.., 0]) } else { x[0] } }
+        fn none(x: f32[n]) -> f32 { if n == 0 { 1.0 } else { none(x[1..n]) * 0.5 + x[0] } }
+        fn main(x: f32[3], y: f32[8]) -> (f32, f32, f32, f32, f32, f32, f32, f32, f32) {
+          (head(x), head(y), pairs(x), pairs(y), best(x), best(y), even(x), even(y), none(x))
+        }",
+        &[],
+        &[
+            r#"{"x":[1,2,3],"y":[1,2,3,4,5,6,7,8]}"#,
+            r#"{"x":[-1,0.5,2],"y":[-1,2,3,-4,5,6,7,8]}"#,
+        ],
+    );
+}
