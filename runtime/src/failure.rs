@@ -174,6 +174,11 @@ impl Stop {
                 "needs more than {} turns of loops and calls{at}; raise the limit with --max-steps",
                 limits.max_steps
             ),
+            // A length that a number gives is asked for as an index of everything that may be one.
+            Failure::IndexOutOfRange if b > i64::from(i32::MAX) => format!(
+                "a length of {a}, which is not between 0 and {}{at}",
+                i32::MAX
+            ),
             Failure::IndexOutOfRange => format!("index {a} is out of range for length {b}{at}"),
             Failure::LengthMismatch => format!("lengths {a} and {b} differ{at}"),
             Failure::ShapeMismatch => format!("dims {a} and {b} differ{at}"),

@@ -37,6 +37,29 @@ fn launches_of_every_model_are_right() {
     }
 }
 
+/// Numbers that cancel: what is left of their sum is as large as what any order of it rounds away.
+#[test]
+fn sums_that_almost_cancel_are_right() {
+    let text = "fn main(x: f32[n], w: f32[n]) -> (f32, f32) { (x @ w, mean(x * w)) }";
+    let mut rng = Rng::new(10);
+    let model = Model::from_text(text, &[], &mut rng);
+    let instance = |rng: &mut Rng| {
+        let mut x: Vec<f64> = (0..18)
+            .map(|_| f64::from(rng.signed_unit() as f32))
+            .collect();
+        let mut w: Vec<f64> = (0..18)
+            .map(|_| f64::from(rng.signed_unit() as f32))
+            .collect();
+        let sum: f64 = x.iter().zip(&w).map(|(x, w)| x * w).sum();
+        x.push(f64::from(-sum as f32));
+        w.push(1.0);
+        serde_json::json!({ "x": x, "w": w })
+    };
+    let instances: Vec<_> = (0..60).map(|_| instance(&mut rng)).collect();
+    let call = model.batch_run().arg("--check-kernels");
+    expect_right(call.run(&to_text(&instances)));
+}
+
 #[test]
 fn so_are_those_of_other_ways_to_run() {
     let mut rng = Rng::new(9);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cohort_e2e::records::{Closeness, Record, compare_records};
 
-use cohort_e2e::{BatchRun, Model};
+use cohort_e2e::{BatchRun, Model, Rng};
 use tempfile::TempDir;
 
 use crate::models::{balanced, chain, model_case};
@@ -306,4 +306,36 @@ fn neighbours_of_one_that_takes_too_long_lose_nothing() {
             );
         }
     }
+}
+
+/// However little there is: an instance is told what it may have, and nobody waits for memory that never comes.
+#[test]
+fn the_least_of_memory_is_a_limit_too() {
+    let text = "dim D\nparam w: f32[D, D]\nfn main(xs: [f32[D]]) -> f32[D] { fold(xs, zeros([D]), |h, x| tanh((h + x) @ w)) }";
+    let model = Model::from_text(text, &[("D", 4)], &mut Rng::new(3));
+    for total in ["0", "1", "3", "64"] {
+        for way in [
+            &[][..],
+            &["--batch", "1"],
+            &["--no-batch"],
+            &["--threads", "2"],
+        ] {
+            let call = model.batch_run().args(&["--total-memory", total]).args(way);
+            let outcome = call.run("{\"xs\":[[1,2,3,4],[0,1,0,1]]}\n").expect_code(1);
+            assert!(
+                outcome.output.contains("memory_limit"),
+                "{}",
+                outcome.describe()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_length_that_is_none_is_told() {
+    let text = "fn main(k: i32) -> f32[_] { zeros([k]) }";
+    let model = Model::from_text(text, &[], &mut Rng::new(3));
+    let outcome = model.batch_run().run("{\"k\":-1}\n").expect_code(1);
+    let message = "a length of -1, which is not between 0 and 2147483647";
+    assert!(outcome.output.contains(message), "{}", outcome.describe());
 }
