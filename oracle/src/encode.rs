@@ -17,6 +17,7 @@ pub(crate) fn value(
 ) -> Result<Json, InstanceError> {
     let leaf = |value: &Value| match value {
         Value::Tensor(tensor) => tensor_json(tensor),
+        Value::Text(text) => Json::from(&**text),
         other => other.clone().into_scalar().map_or(Json::Null, scalar_json),
     };
     let encoder = Encoder {
@@ -26,7 +27,7 @@ pub(crate) fn value(
     encoder.value(ty, value, max_nesting)
 }
 
-/// The form of values, with something of one's own for each scalar and each tensor in them.
+/// The form of values, with something of one's own for each scalar, tensor and text in them.
 pub(crate) struct Encoder<'p> {
     pub(crate) program: &'p Program,
     pub(crate) leaf: &'p dyn Fn(&Value) -> Json,
@@ -45,7 +46,8 @@ impl Encoder<'_> {
         };
         match (ty, value) {
             (Type::Scalar(_), Value::Scalar(_) | Value::Traced(_))
-            | (Type::Tensor { .. }, Value::Tensor(_)) => Ok((self.leaf)(value)),
+            | (Type::Tensor { .. }, Value::Tensor(_))
+            | (Type::Str, Value::Text(_)) => Ok((self.leaf)(value)),
             (Type::Tuple(types), Value::Tuple(elements)) => {
                 self.values(types.iter().zip(elements.iter()), nesting_left)
             }
@@ -53,7 +55,6 @@ impl Encoder<'_> {
                 let types = std::iter::repeat(&**element);
                 self.values(types.zip(elements.iter()), nesting_left)
             }
-            (Type::Str, Value::Text(text)) => Ok(Json::from(&**text)),
             (Type::Adt(_), Value::Adt(value)) => {
                 let constructor = &self.program.adts[value.adt.0].constructors[value.constructor];
                 let name = constructor.name.clone();

@@ -8,6 +8,9 @@ use crate::program::{Elem, Span};
 use crate::syntax::ast;
 use crate::types::{BOOL, Ty};
 
+/// Of a branch whose type is that of the first one.
+pub const LIKE_FIRST: &str = "like the first branch";
+
 impl Body<'_> {
     pub fn block(
         &mut self,
@@ -134,7 +137,7 @@ impl Body<'_> {
         let ty = self.branch_type(&then, hint);
         let why = Why {
             span: Some(&then.span),
-            text: "like the first branch",
+            text: LIKE_FIRST,
         };
         let otherwise = self.expect(otherwise, &ty, &why);
         let ty = self.infer.open(&ty);

@@ -84,7 +84,9 @@ impl Body<'_> {
             Some(parts) if !parts.iter().flatten().all(char::is_ascii_alphabetic) => {
                 "an axis is a letter"
             }
-            Some(parts) if parts.iter().any(is_twice) => "an operand has no axis twice",
+            Some(parts) if parts.iter().any(is_twice) => {
+                "no operand has an axis twice, and neither has the result"
+            }
             Some(_) => return parts,
         };
         self.report(

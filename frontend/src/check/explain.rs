@@ -1,8 +1,9 @@
 //! Words for a value of the wrong type: what it is, what was expected, where each comes from.
 
 use super::body::{Body, Why};
+use super::control::LIKE_FIRST;
 use super::resolve::plural;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Label};
 use crate::hir::{self, Kind};
 use crate::program::{Elem, Span};
 use crate::types::Ty;
@@ -76,6 +77,12 @@ impl Body<'_> {
         }
         let diagnostic =
             diagnostic.note("`?1`, `?2` … are lengths that are known only when the program runs");
+        let is_of_branches = |label: &Label| label.message.ends_with(LIKE_FIRST);
+        if diagnostic.labels.iter().any(is_of_branches) {
+            return diagnostic.note(
+                "branches have lengths of their own where the result has some length, `-> f32[_]`",
+            );
+        }
         match in_message {
             true => diagnostic.note(
                 "if two of them are always equal, say so: `let n = len(x);`, then \

@@ -72,7 +72,7 @@ pub fn hint(tokens: &[Spanned<'_>], at: usize, expected: &[&str]) -> Option<Stri
         (_, Token::Arrow, _) if wants("=>") => "an arm is written `pattern => value`",
         (_, Token::FatArrow, _) if wants("->") => "the result's type follows `->`",
         (_, Token::Text(_), _) => {
-            "text in quotes stands in `import` and in `einsum(\"ij,jk->ik\", a, b)`"
+            "text in quotes stands in `import`, in `einsum(\"ij,jk->ik\", a, b)` and where a `str` is compared, `name == \"a\"`"
         }
         (_, Token::Fn, _) => "functions are defined outside of functions",
         _ if wants(";") => "a `let` inside a block ends with `;`",

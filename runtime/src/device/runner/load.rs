@@ -24,8 +24,8 @@ impl Runner {
         };
         let Some(gpu) = &kernel.gpu else {
             return Err(self.error(no_code(
-                "has no code for GPUs: the program was not compiled for one, or the kernel cannot \
-                 run there",
+                "has no code for GPUs: the program was not compiled for one (`batch-opt --gpu-arch`), or \
+                 the kernel cannot run there",
             )));
         };
         let mut functions = Vec::with_capacity(gpu.launches.len());
