@@ -16,7 +16,14 @@ class Model:
     def parameters(self) -> list[bytes]: ...
     def set_classes(self, classes: list[list[type]]) -> None: ...
     def run(
-        self, batch: int, threads: int, *, draw: int = ..., is_stream: bool = ..., is_surveyed: bool = ...
+        self,
+        batch: int,
+        threads: int,
+        *,
+        draw: int = ...,
+        is_fed: bool = ...,
+        is_stream: bool = ...,
+        is_surveyed: bool = ...,
     ) -> Run: ...
     def differentiate(
         self,

@@ -141,7 +141,8 @@ class Model:
             instances = self._core.table(instances)
         # A call within another one's iterator, which waits for it, has a session of its own.
         is_within = getattr(self._calls, "are_open", False)
-        run = self._core.run(batch, threads, draw=draw, is_stream=is_within)
+        is_fed = not isinstance(instances, (list, tuple, Flat))
+        run = self._core.run(batch, threads, draw=draw, is_fed=is_fed, is_stream=is_within)
         self._calls.are_open = True
         try:
             return self._outputs(run, instances, batch, threads, errors)

@@ -1,7 +1,7 @@
 //! A loaded program.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::device::DeviceKind;
@@ -36,6 +36,8 @@ pub struct Model {
     /// where nothing is replaced in place.
     differentiating: Mutex<Option<Arc<Owner>>>,
     idle: Mutex<Idle>,
+    /// There as long as the run that began last of those whose instances come from an iterator has not seen its end.
+    fed: Mutex<Weak<()>>,
     process: Process,
 }
 
@@ -94,6 +96,7 @@ impl Model {
             owner: Mutex::new(Arc::new(owner)),
             differentiating: Mutex::default(),
             idle: Mutex::default(),
+            fed: Mutex::default(),
             process: Process::this(),
         })
     }
@@ -117,14 +120,17 @@ impl Model {
     }
 
     /// Begins a run of that many instances at once. One that waits for what the caller does between two
-    /// results has a session of its own.
-    #[pyo3(signature = (batch, threads, *, draw = 0, is_stream = false, is_surveyed = false))]
+    /// results has a session of its own; so has one that begins while another one is `is_fed` by an iterator, which may
+    /// wait for this one.
+    #[pyo3(signature = (batch, threads, *, draw = 0, is_fed = false, is_stream = false, is_surveyed = false))]
+    #[expect(clippy::too_many_arguments, reason = "they are arguments of Python's")]
     fn run(
         &self,
         py: Python<'_>,
         batch: usize,
         threads: usize,
         draw: u64,
+        is_fed: bool,
         is_stream: bool,
         is_surveyed: bool,
     ) -> PyResult<Run> {
@@ -138,10 +144,19 @@ impl Model {
             draw,
             gradients: None,
         };
+        let run = Run::new(self.manifest.clone(), types, limits.max_memory);
         if !(is_stream || is_surveyed) {
-            let run = Run::new(self.manifest.clone(), types, limits.max_memory);
-            let owner = locked(&self.owner).clone();
-            return run.begin(py, &owner, how);
+            // Nobody comes between the look and the run.
+            let mut fed = locked(&self.fed);
+            if fed.upgrade().is_none() {
+                if is_fed {
+                    *fed = run.is_fed();
+                }
+                let owner = locked(&self.owner).clone();
+                run.submit(&owner, how)?;
+                drop(fed);
+                return run.begun(py);
+            }
         }
         let all_idle = locked(&self.idle).clone();
         let idle = locked(&all_idle).pop();
@@ -153,8 +168,8 @@ impl Model {
                 started.map_err(|error| exception(py, &error))?.0
             }
         };
-        let run = Run::new(self.manifest.clone(), types, limits.max_memory);
-        let run = run.begin(py, &owner, how)?;
+        run.submit(&owner, how)?;
+        let run = run.begun(py)?;
         // A survey takes time, so nothing else is run where one was.
         Ok(run.with_owner(owner, (!is_surveyed).then_some(all_idle)))
     }
@@ -207,7 +222,9 @@ impl Model {
             }),
         };
         let types = self.types()?.clone();
-        Run::new(self.manifest.clone(), types, self.limits.max_memory).begin(py, &owner, how)
+        let run = Run::new(self.manifest.clone(), types, self.limits.max_memory);
+        run.submit(&owner, how)?;
+        run.begun(py)
     }
 
     /// Replaces the weights. Streams and engines that have begun keep theirs.
@@ -220,8 +237,11 @@ impl Model {
                 let owner = locked(&self.owner).clone();
                 owner.set_weights(py, parts.weights.clone())?;
                 let differentiating = locked(&self.differentiating).clone();
-                if let Some(owner) = differentiating {
-                    owner.set_weights(py, parts.weights.clone())?;
+                if let Some(owner) = differentiating
+                    && owner.set_weights(py, parts.weights.clone()).is_err()
+                {
+                    // The model has the new weights; another one that has them too is made when it is wanted.
+                    *locked(&self.differentiating) = None;
                 }
             }
             // There nothing is replaced.

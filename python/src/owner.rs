@@ -14,6 +14,7 @@ use cohort_runtime::backward::{
 use cohort_runtime::io::feed::{Supplied, Supply};
 use cohort_runtime::io::input::Inputs;
 use cohort_runtime::io::output::columns::{Collector, Columns};
+use cohort_runtime::late::Interrupt;
 use cohort_runtime::report::explain::Explanation;
 use cohort_runtime::threads::thread::SessionThread;
 use cohort_runtime::{Artifact, Batch, Config, Error, InstanceError, Session, Stats, Weights};
@@ -60,7 +61,8 @@ impl WeightsFrom {
 /// What a thread with a session is told, one after another.
 enum Command {
     Run(Job),
-    SetWeights(WeightsFrom, Sender<Result<(), Error>>),
+    /// Unless the flag is up by then; it is afterwards.
+    SetWeights(WeightsFrom, Arc<AtomicBool>, Sender<Result<(), Error>>),
 }
 
 /// Instances to run.
@@ -75,7 +77,7 @@ pub struct Job {
     pub gradients: Option<Wanted>,
     pub supply: Receiver<Inputs>,
     pub events: Sender<Event>,
-    pub is_cancelled: Arc<AtomicBool>,
+    pub interrupt: Interrupt,
 }
 
 /// What is wanted of a run's gradients.
@@ -151,20 +153,30 @@ impl Owner {
         self.commands.send(Command::Run(job)).is_ok()
     }
 
-    /// Replaces the weights, when the runs from before are done.
+    /// Replaces the weights, when the runs from before are done. Where there is an error, they are those from before;
+    /// so with Ctrl-C, which is looked for until they begin to be replaced.
     pub fn set_weights(&self, py: Python<'_>, weights: WeightsFrom) -> PyResult<()> {
-        let (told, is_set) = channel();
-        let command = Command::SetWeights(weights, told);
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let (told, mut is_set) = channel();
+        let command = Command::SetWeights(weights, has_begun.clone(), told);
         self.commands.send(command).map_err(|_| owner_ended())?;
-        let mut is_set = is_set;
         loop {
             let (set, again) = detached(py, move || (is_set.recv_timeout(LOOK), is_set));
             is_set = again;
-            py.check_signals()?;
             match set {
                 Ok(set) => return set.map_err(|error| exception(py, &error)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(owner_ended()),
+            }
+            if has_begun.load(Ordering::SeqCst) {
+                continue;
+            }
+            if let Err(interrupt) = py.check_signals() {
+                if !has_begun.swap(true, Ordering::SeqCst) {
+                    return Err(interrupt);
+                }
+                // It has begun in this moment; Ctrl-C comes again when it is done.
+                py.import("_thread")?.call_method0("interrupt_main")?;
             }
         }
     }
@@ -178,7 +190,8 @@ fn own(mut session: Session, manifest: &Arc<Manifest>, config: Config, todo: &Re
                 let ended = run(&mut session, manifest, config, job.take_wanted(), &job);
                 let _ = job.events.send(Event::Ended(Box::new(ended)));
             }
-            Command::SetWeights(weights, told) => {
+            Command::SetWeights(_, has_begun, _) if has_begun.swap(true, Ordering::SeqCst) => {}
+            Command::SetWeights(weights, _, told) => {
                 let set = weights
                     .open()
                     .and_then(|weights| session.set_weights(&weights));
@@ -198,6 +211,7 @@ fn run(
     session.set_batch(Batch::InFlight(job.batch))?;
     session.set_threads(job.threads)?;
     session.set_draw(job.draw);
+    session.set_interrupt(&job.interrupt);
     let of_inputs = Rc::new(RefCell::new(Vec::new()));
     let is_differentiated = wanted.is_some();
     if let Some(wanted) = wanted {
@@ -210,13 +224,14 @@ fn run(
     let (count, slots) = session.chunks();
     let _ = job.events.send(Event::Begun { count, slots });
     let events = job.events.clone();
-    let is_cancelled = job.is_cancelled.clone();
+    let interrupt = job.interrupt.clone();
     let take = move |columns| events.send(Event::Results(columns)).is_ok();
     let max_bytes = config.limits.max_memory;
     let mut sink = Collector::new(manifest.clone(), max_bytes, move |columns| {
-        match !is_cancelled.load(Ordering::Relaxed) && take(columns) {
+        interrupt.check()?;
+        match take(columns) {
             true => Ok(()),
-            false => Err(Error::Usage("the run was given up".to_owned())),
+            false => Err(Error::Interrupted),
         }
     });
     let mut supply = Chunks { job };
@@ -297,7 +312,7 @@ struct Chunks<'a> {
 
 impl Supply for Chunks<'_> {
     fn next(&mut self, _slot: usize, may_wait: bool) -> Result<Supplied, Error> {
-        if self.job.is_cancelled.load(Ordering::Relaxed) {
+        if self.job.interrupt.is_set() {
             return Ok(Supplied::End);
         }
         // It is built for a slot that is free: one was given back before.

@@ -1,14 +1,14 @@
 //! A run of instances: Python adds them and takes results, here chunks are built of them and wait for
 //! their turn.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::io::input::{Builder, Inputs};
 use cohort_runtime::io::output::columns::Columns;
+use cohort_runtime::late::Interrupt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
@@ -47,13 +47,15 @@ pub struct Run {
     types: Arc<Types>,
     max_memory: u64,
     process: Process,
-    is_cancelled: Arc<AtomicBool>,
+    interrupt: Interrupt,
     state: Mutex<State>,
 }
 
 struct State {
     /// Until there are no more instances.
     supply: Option<Sender<Inputs>>,
+    /// As long as an iterator is asked for instances.
+    fed: Option<Arc<()>>,
     events: Option<Receiver<Event>>,
     /// Instances of a chunk.
     count: usize,
@@ -76,9 +78,10 @@ impl Run {
             types,
             max_memory,
             process: Process::this(),
-            is_cancelled: Arc::default(),
+            interrupt: Interrupt::default(),
             state: Mutex::new(State {
                 supply: None,
+                fed: None,
                 events: None,
                 count: 0,
                 free: Vec::new(),
@@ -93,8 +96,16 @@ impl Run {
         }
     }
 
-    /// Waits until the owner has time for it.
-    pub fn begin(self, py: Python<'_>, owner: &Owner, how: How) -> PyResult<Run> {
+    /// From now on its instances come from an iterator; there is what this leads to until there are no more of them.
+    pub fn is_fed(&self) -> Weak<()> {
+        let fed = Arc::default();
+        let until = Arc::downgrade(&fed);
+        self.state().fed = Some(fed);
+        until
+    }
+
+    /// Tells the owner of it.
+    pub fn submit(&self, owner: &Owner, how: How) -> PyResult<()> {
         let (supply, taken) = channel();
         let (told, events) = channel();
         let job = Job {
@@ -105,16 +116,19 @@ impl Run {
             gradients: how.gradients,
             supply: taken,
             events: told,
-            is_cancelled: self.is_cancelled.clone(),
+            interrupt: self.interrupt.clone(),
         };
         if !owner.submit(job) {
             return Err(owner_ended());
         }
-        {
-            let mut state = self.state();
-            state.supply = Some(supply);
-            state.events = Some(events);
-        }
+        let mut state = self.state();
+        state.supply = Some(supply);
+        state.events = Some(events);
+        Ok(())
+    }
+
+    /// Waits until the owner has time for it.
+    pub fn begun(self, py: Python<'_>) -> PyResult<Run> {
         while self.chunk() == 0 && !self.has_ended() {
             if let Some(event) = self.wait(py)? {
                 self.state().take(py, event)?;
@@ -258,13 +272,14 @@ impl Run {
 
     /// There are no more instances.
     fn end(&self) {
-        self.state().supply = None;
+        let mut state = self.state();
+        (state.supply, state.fed) = (None, None);
     }
 
-    /// Gives the run up; what is being computed is computed to its end.
+    /// Gives the run up, in the middle of what is being computed.
     fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Relaxed);
-        self.state().supply = None;
+        self.interrupt.set();
+        self.end();
     }
 
     /// Takes what there is to take; if `may_wait`, at least one event. Results since the last time, each a
@@ -318,7 +333,7 @@ impl State {
             Event::Results(columns) => self.results.push(columns),
             Event::Ended(ended) => {
                 self.has_ended = true;
-                self.supply = None;
+                (self.supply, self.fed) = (None, None);
                 if let Some((owner, Some(idle))) = self.owner.take() {
                     idle.lock()
                         .unwrap_or_else(PoisonError::into_inner)

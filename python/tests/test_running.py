@@ -3,9 +3,11 @@
 import itertools
 import multiprocessing
 import os
+import queue
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -245,9 +247,10 @@ NEVER_ENDS = '{"x": [-1e30], "k": 1}'
         "m(iter(lambda: time.sleep(60), 1))",
         # While another thread has the model.
         f"threading.Thread(target=lambda: m([{NEVER_ENDS}]), daemon=True).start(); time.sleep(0.2); m([{NEVER_ENDS}])",
+        f"threading.Thread(target=lambda: m([{NEVER_ENDS}]), daemon=True).start(); time.sleep(0.2); m.set_weights({{}})",
         "[cohort.compile(path, cache=False) for _ in range(10**6)]",
     ],
-    ids=["call", "stream", "building", "iterator", "waiting", "compiling"],
+    ids=["call", "stream", "building", "iterator", "waiting", "replacing", "compiling"],
 )
 def test_ctrl_c_ends_whatever_takes_long(tmp_path, call, interrupt):
     path = tmp_path / "program.coh"
@@ -263,6 +266,66 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     assert interrupt(script) == "interrupted\n"
+
+
+WORK = """
+param w: f32[1024, 1024]
+fn go(n: i32) -> i32 { if n == 0 { 0 } else { go(n - 1) + go(n - 1) } }
+fn layers(x: f32[n, 1024], k: i32) -> f32[n, 1024] {
+  for _ in range(k) with (y = x) { tanh(y @ w) }
+}
+fn attend(x: f32[n, 1024]) -> f32[n, 1024] { x @ (transpose(x) @ x) }
+"""
+
+
+@pytest.mark.parametrize(
+    "main, instance",
+    [
+        ("fn main(k: i32) -> i32 { go(k) }", "{'k': k}"),
+        ("fn main(k: i32) -> f32[n, 1024] { layers(ones([16 * k, 1024]), 16 * k) }", "{'k': k}"),
+        ("fn main(k: i32) -> f32[n, 1024] { attend(ones([1024 * k, 1024])) }", "{'k': k}"),
+    ],
+    ids=["control", "launches", "a launch"],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_ctrl_c_ends_is_computed_no_more(tmp_path, main, instance, threads, interrupt):
+    path = tmp_path / "program.coh"
+    path.write_text(WORK + main.replace("[n,", "[_,"))
+    script = f"""
+import cohort, numpy as np, time
+m = cohort.compile({str(path)!r}, {{"w": np.eye(1024, dtype="f4")}}, max_steps=10**15, max_nodes=10**15, max_memory=10**12)
+expected = m([{{"k": 1}}])[0]
+print("begun", flush=True)
+try:
+    m([{{"k": 60}}], threads={threads})
+except KeyboardInterrupt:
+    begin = time.monotonic()
+assert np.array_equal(m([{{"k": 1}}], threads={threads})[0], expected)
+print(time.monotonic() - begin < 2)
+"""
+    assert interrupt(script) == "True\n"
+
+
+def test_a_call_that_waits_for_its_iterator_keeps_no_other_waiting(loop):
+    """The iterator waits for instances that another thread computes by the same model."""
+    given, expected = queue.Queue(), [loop([one])[0] for one in instances(3)]
+
+    def produce():
+        for one in instances(3):
+            x, steps = loop([one])[0]
+            given.put({"x": x, "k": steps})
+        given.put(None)
+
+    producer = threading.Thread(target=produce, daemon=True)
+    found = []
+    consumer = threading.Thread(target=lambda: found.extend(loop(iter(given.get, None))), daemon=True)
+    consumer.start()
+    while not consumer.is_alive():
+        pass
+    time.sleep(0.2)
+    producer.start()
+    consumer.join(20)
+    assert [one[0].tolist() for one in found] == [x.tolist() for x, _ in expected]
 
 
 def test_spawned_processes_load_their_own(tmp_path, loop):

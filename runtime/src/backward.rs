@@ -399,6 +399,7 @@ impl Backward {
                     let (stopped, _) = machine.recorder.abandon_instance();
                     return Err(match stopped {
                         Stopped::Broken(problem) => Error::Internal(problem),
+                        Stopped::Interrupted => Error::Interrupted,
                         Stopped::Failure(Stop::LATE) => Error::Late,
                         Stopped::BatchFull | Stopped::OutOfMemory | Stopped::Failure(_) => {
                             Error::BatchTooLarge("the calls of its backward".to_owned())

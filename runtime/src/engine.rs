@@ -267,6 +267,7 @@ impl Engine {
         window: &Window,
         report: &mut Report<'_, '_>,
     ) -> Result<bool, Error> {
+        machine.recorder.interrupt().check()?;
         self.admit_all(machine, feed, window, report)?;
         if self.alive.is_empty() {
             return Ok(false);

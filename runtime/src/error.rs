@@ -102,6 +102,9 @@ pub enum Error {
     /// The time of a batch is over.
     #[error("the time of a batch is over")]
     Late,
+    /// Nobody waits for the run any more, see [`crate::late::Interrupt`].
+    #[error("the run was interrupted")]
+    Interrupted,
     /// The request is correct, but this version cannot serve it; in words.
     #[error("not supported: {0}")]
     Unsupported(String),
@@ -137,6 +140,7 @@ impl Error {
             | Error::OutOfMemory { .. }
             | Error::Artifact { .. }
             | Error::Device { .. }
+            | Error::Interrupted
             | Error::Version { .. } => Fault::User,
             Error::Unsupported(_) | Error::BatchTooLarge(_) => Fault::Unsupported,
             Error::Late | Error::MissingSymbol { .. } | Error::Internal(_) => Fault::Internal,

@@ -45,6 +45,7 @@ use crate::device::Device;
 use crate::device::runner::Runner;
 use crate::error::Error;
 use crate::execute::workers::Workers;
+use crate::late::Interrupt;
 use crate::memory::AlignedBuffer;
 use crate::memory::arena::{Arena, PoolBase, Region};
 use crate::memory::inputs::InputRows;
@@ -119,6 +120,7 @@ pub struct Executor {
     _constants: Option<Constants>,
     arena: Arena,
     workers: Workers,
+    interrupt: Interrupt,
     scheduler: Box<dyn Scheduler>,
     source_rows: Vec<u32>,
     cached: CachedRows,
@@ -269,6 +271,7 @@ impl Executor {
             _constants: constants,
             arena,
             workers,
+            interrupt: Interrupt::default(),
             scheduler,
             source_rows,
             cached,
@@ -376,6 +379,11 @@ impl Executor {
         Ok(())
     }
 
+    /// From now on flushes end when this is set; those on a device before they begin.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
     /// Takes the rows of a chunk of inputs; drops those that it had.
     pub fn put_inputs(&mut self, chunk: usize, inputs: &InputRows) -> Result<(), Error> {
         // SAFETY: nothing is lent.
@@ -477,6 +485,7 @@ impl Executor {
         generation
             .buckets
             .extend_from_slice(recorder.buckets().pending());
+        self.interrupt.check()?;
         self.collect(recorder);
         if recorder.replayed().len() > 0 && self.reads_calls(recorder) {
             recorder.write_out();
@@ -635,6 +644,7 @@ impl Executor {
             workers: &self.workers,
             copies: (!self.gather_fusion).then(|| self.copies.bytes_mut().as_mut_ptr()),
             end,
+            interrupt: &self.interrupt,
             profile: self.profile.as_deref(),
             inspector: self
                 .inspector

@@ -560,6 +560,7 @@ impl Instance {
                 Status::Failed(InstanceError::no_memory(None))
             }
             (Stopped::BatchFull | Stopped::OutOfMemory, _) => Status::Crowded(self.run_again()),
+            (Stopped::Interrupted, _) => return Err(Error::Interrupted),
             (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
         };
         Ok(Turn::Done)

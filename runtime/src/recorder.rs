@@ -74,6 +74,7 @@ pub use saved::Saved;
 pub use state::{STRAND, State, StrandState};
 
 use crate::failure::Stop;
+use crate::late::Interrupt;
 use crate::limits::Limits;
 use crate::memory::bump::Bump;
 use crate::program::numbering::Numbering;
@@ -90,6 +91,8 @@ pub const MAX_CHUNK_BUCKETS: u64 = 1 << 16;
 pub enum Stopped {
     /// The instance itself failed.
     Failure(Stop),
+    /// Nobody waits for it any more.
+    Interrupted,
     /// The batch has no bucket left. The instance may well run in a batch of its own.
     BatchFull,
     /// There is no memory for it besides what others use. It may well run without them.
@@ -141,6 +144,7 @@ pub struct Recorder {
     /// An address in the frame in which an instance waited last.
     waiting_frame: usize,
     stopped: Option<Stopped>,
+    interrupt: Interrupt,
     limits: Limits,
     numbering: Numbering,
     chunks: usize,
@@ -218,6 +222,7 @@ impl Recorder {
             switch: std::ptr::null(),
             waiting_frame: 0,
             stopped: None,
+            interrupt: Interrupt::default(),
             limits: Limits {
                 max_nodes,
                 ..limits

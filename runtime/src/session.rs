@@ -29,6 +29,7 @@ use crate::execute::{Executor, Inspector, Settings};
 use crate::io::feed::{Chunks, Feed, Supply};
 use crate::io::input::{InputStream, Inputs, Patience, Reader};
 use crate::io::sink::{JsonLines, Sink};
+use crate::late::Interrupt;
 use crate::limits::Limits;
 use crate::program::code::Program;
 use crate::program::pack::Changed;
@@ -261,6 +262,14 @@ impl Session {
         self.lane.recorder.set_draw(draw);
         for lane in &mut self.beside {
             lane.recorder.set_draw(draw);
+        }
+    }
+
+    /// From now on runs end with [`Error::Interrupted`] when this is set, and what runs then is as good as ever.
+    pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
+        for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
+            lane.recorder.set_interrupt(interrupt.clone());
+            lane.executor.set_interrupt(interrupt.clone());
         }
     }
 

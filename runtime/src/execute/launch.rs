@@ -24,7 +24,7 @@ use super::ragged::{RaggedLaunches, Run};
 use super::tables::Tables;
 use crate::error::Error;
 use crate::execute::workers::{Shape, Workers};
-use crate::late;
+use crate::late::{self, Interrupt};
 use crate::memory::arena::PoolBase;
 use crate::memory::inputs::Lent;
 use crate::report::laps::Laps;
@@ -33,6 +33,9 @@ use crate::report::stats::{Launches, Modes};
 
 /// Operations a thread between two looks at the clock: some milliseconds of any kernel.
 pub(super) const MOST_WORK: u64 = 1 << 27;
+/// The same where there is no end, and nobody but [`Interrupt`] is asked: a tenth of a second of products, so that what a
+/// part costs does not count.
+const MOST_WORK_WITHOUT_END: u64 = 1 << 34;
 
 /// A launch with its rows placed.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +88,7 @@ pub(super) struct Flush<'a> {
     pub copies: Option<*mut u8>,
     /// When it is too late.
     pub end: Option<Instant>,
+    pub interrupt: &'a Interrupt,
     pub profile: Option<&'a Profile>,
     /// Who looks at each launch when it is over.
     pub inspector: Option<&'a mut dyn Inspector>,
@@ -180,7 +184,7 @@ impl Flush<'_> {
                 pieces,
             };
             let run = |begin, end, scratch| {
-                late::until(self.end, || launch.run(begin, end, scratch));
+                late::until(self.end, self.interrupt, || launch.run(begin, end, scratch));
             };
             if let Some((tasks, _)) = tables.and_then(|tables| self.tables.tasks(tables)) {
                 match self.end {
@@ -261,24 +265,26 @@ impl Flush<'_> {
     }
 
     fn in_time(&self) -> Result<(), Error> {
+        self.interrupt.check()?;
         match self.end {
             Some(end) if Instant::now() >= end => Err(Error::Late),
             _ => Ok(()),
         }
     }
 
-    /// Calls `run` for ranges of all rows; with a look at the clock now and then, where there is an end.
+    /// Calls `run` for ranges of all rows, and looks now and then whether to go on.
     fn each_range(
         &self,
         shape: Shape,
         run: &(dyn Fn(u64, u64, *mut u8) + Sync),
     ) -> Result<(), Error> {
         let tile = shape.row_tile.max(1);
-        let most = MOST_WORK.saturating_mul(self.workers.threads() as u64);
-        let rows = match self.end {
-            None => shape.rows,
-            Some(_) => (most / shape.row_work.max(1)).max(1).next_multiple_of(tile),
+        let most = match self.end {
+            None => MOST_WORK_WITHOUT_END,
+            Some(_) => MOST_WORK,
         };
+        let most = most.saturating_mul(self.workers.threads() as u64);
+        let rows = (most / shape.row_work.max(1)).max(1).next_multiple_of(tile);
         let mut first = 0;
         while first < shape.rows {
             let part = Shape {

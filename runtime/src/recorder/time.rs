@@ -1,7 +1,7 @@
 //! The time of an instance.
 //!
-//! No clock is looked at in the way of a call. Where there is a limit on time, an instance is given its
-//! calls and steps in small parts; when one is used up it is asked for the time and given the next.
+//! No clock is looked at in the way of a call. An instance is given its calls and steps in small parts; when one is
+//! used up it is asked whether it is late or interrupted, and given the next.
 
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use cohort_abi::Failure;
 
 use super::{Recorder, State, Stopped};
 use crate::failure::{Stop, StoppedAt};
+use crate::late::Interrupt;
 
 /// Calls and steps of a part: a millisecond or less.
 const CALLS: u64 = 1 << 13;
@@ -70,20 +71,14 @@ impl Recorder {
 
     fn next_calls(&mut self) {
         let time = &mut self.state.time;
-        let part = match time.end {
-            Some(_) => time.calls.min(CALLS),
-            None => time.calls,
-        };
+        let part = time.calls.min(CALLS);
         time.calls -= part;
         self.state.nodes_left += part;
     }
 
     fn next_steps(&mut self) {
         let time = &mut self.state.time;
-        let part = match time.end {
-            Some(_) => time.steps.min(STEPS),
-            None => time.steps,
-        };
+        let part = time.steps.min(STEPS);
         time.steps -= part;
         self.state.context.steps_left += part;
     }
@@ -113,7 +108,20 @@ impl Recorder {
         self.next_steps();
     }
 
+    /// From now on instances stop when this is set.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// What stops instances.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
     fn stop_if_late(&mut self) {
+        if self.interrupt.is_set() {
+            self.stop(Stopped::Interrupted);
+        }
         if self.is_late() {
             self.stop(Stopped::Failure(Stop::LATE));
         }

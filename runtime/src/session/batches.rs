@@ -293,6 +293,7 @@ impl Lane {
         self.results.clear();
         let last = chunk.end.min(first.saturating_add(most));
         for instance in first..last {
+            self.recorder.interrupt().check()?;
             if let Some(reuse) = &mut self.reuse
                 && (instance - first).is_multiple_of(Reuse::AHEAD)
             {
@@ -390,6 +391,7 @@ impl Lane {
                     (Stopped::OutOfMemory, _) => {
                         self.outcomes.push(Err(InstanceError::no_memory(None)));
                     }
+                    (Stopped::Interrupted, _) => return Err(Error::Interrupted),
                     (Stopped::Broken(problem), _) => return Err(Error::Internal(problem)),
                 },
             }

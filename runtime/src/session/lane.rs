@@ -72,9 +72,11 @@ impl Lane {
         (scheduler, grouping): (Box<dyn Scheduler>, Grouping),
         most_cached: &[u32],
     ) -> Result<Lane, Error> {
-        let executor = self.executor.beside(program, scheduler, most_cached)?;
+        let mut executor = self.executor.beside(program, scheduler, most_cached)?;
         let fiber = Fiber::new(config.limits.stack_bytes())?;
-        let recorder = recorder(program, config, grouping, most_cached, &fiber);
+        let mut recorder = recorder(program, config, grouping, most_cached, &fiber);
+        executor.set_interrupt(self.recorder.interrupt().clone());
+        recorder.set_interrupt(self.recorder.interrupt().clone());
         let engine = self.engine.as_ref().map(|_| engine(program, config));
         let is_on_device = executor.is_on_device();
         let reuse =
