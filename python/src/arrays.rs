@@ -10,20 +10,28 @@ use half::f16;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// The elements of a tensor as compiled code reads them.
+/// An array: its shape, and once they are read its elements, as compiled code reads them.
 #[derive(Default)]
 pub struct Array {
     pub shape: Vec<u64>,
     pub bytes: Vec<u8>,
+    /// Until its elements are read.
+    begun: Option<Begun>,
 }
 
-/// What came of reading an array.
+/// An array whose elements may be read.
+struct Begun {
+    view: View,
+    kind: Kind,
+    is_swapped: bool,
+}
+
+/// What came of reading elements.
 pub enum Outcome {
     Read,
-    /// Elements of another kind.
-    OtherType,
     /// An element has no equal in the type: a fraction or what is too large.
     DoesNotFit,
+    NoMemory,
 }
 
 /// A view of a buffer, released when dropped.
@@ -51,10 +59,25 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> bool {
     unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
 }
 
+/// An object with a buffer, where it becomes one by `__array__`, as tensors of PyTorch do.
+pub fn plain<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if is_array(object) {
+        return Ok(Some(object.clone()));
+    }
+    if !matches!(object.hasattr("__array__"), Ok(true)) {
+        return Ok(None);
+    }
+    let module = object.py().import("cohort._arrays")?;
+    let array = module.call_method1("plain", (object,))?;
+    Ok(is_array(&array).then_some(array))
+}
+
 impl Array {
-    /// Reads an object that has a buffer. An integer is taken for a float, a float of another width is
-    /// rounded; nothing else is converted unless it stays what it is.
-    pub fn read(&mut self, object: &Bound<'_, PyAny>, elem: Elem) -> PyResult<Outcome> {
+    /// Begins with an object that has a buffer: its shape is known then, and nothing of it is copied. Whether its
+    /// elements are taken for the type: an integer is for a float, and a float of another width; nothing else is unless it
+    /// stays what it is.
+    pub fn begin(&mut self, object: &Bound<'_, PyAny>, elem: Elem) -> PyResult<bool> {
+        self.release();
         let mut view = MaybeUninit::<ffi::Py_buffer>::uninit();
         // SAFETY: the call fills the view if it succeeds.
         let got = unsafe {
@@ -66,10 +89,8 @@ impl Array {
         // SAFETY: as above.
         let view = View(unsafe { view.assume_init() });
         let buffer = &view.0;
-        let rank = buffer.ndim as usize;
-        let size = buffer.itemsize as usize;
-        let Some((kind, is_swapped)) = kind(buffer, size) else {
-            return Ok(Outcome::OtherType);
+        let Some((kind, is_swapped)) = kind(buffer, buffer.itemsize as usize) else {
+            return Ok(false);
         };
         let fits = match elem {
             Elem::F32 => kind != Kind::Bool,
@@ -77,16 +98,53 @@ impl Array {
             Elem::Bool => kind == Kind::Bool,
         };
         if !fits || !buffer.suboffsets.is_null() {
-            return Ok(Outcome::OtherType);
+            return Ok(false);
         }
+        // SAFETY: the shape has an element for each dim.
+        let shape = unsafe { list(buffer.shape, buffer.ndim as usize) };
+        self.shape.extend(shape.iter().map(|length| *length as u64));
+        self.begun = Some(Begun {
+            view,
+            kind,
+            is_swapped,
+        });
+        Ok(true)
+    }
+
+    /// Lets the object go.
+    pub fn release(&mut self) {
+        self.begun = None;
+        self.shape.clear();
+        self.bytes.clear();
+    }
+
+    /// Reads the elements of what was begun with, whose size the caller has checked. A float is rounded.
+    pub fn elements(&mut self, elem: Elem) -> Outcome {
+        self.bytes.clear();
+        let Some(Begun {
+            view,
+            kind,
+            is_swapped,
+        }) = self.begun.take()
+        else {
+            return Outcome::Read;
+        };
+        let buffer = &view.0;
+        let rank = buffer.ndim as usize;
+        let size = buffer.itemsize as usize;
         // SAFETY: shape and strides have an element for each dim; a full view has both.
         let (shape, strides) = unsafe { (list(buffer.shape, rank), list(buffer.strides, rank)) };
-        self.shape.clear();
-        self.shape.extend(shape.iter().map(|length| *length as u64));
-        self.bytes.clear();
-        let count: usize = shape.iter().map(|length| *length as usize).product();
-        if count == 0 {
-            return Ok(Outcome::Read);
+        if shape.contains(&0) {
+            return Outcome::Read;
+        }
+        let mut lengths = shape.iter();
+        let count = lengths.try_fold(1_usize, |count, length| count.checked_mul(*length as usize));
+        let bytes = count.and_then(|count| count.checked_mul(elem.bytes()));
+        let (Some(count), Some(bytes)) = (count, bytes) else {
+            return Outcome::NoMemory;
+        };
+        if self.bytes.try_reserve_exact(bytes).is_err() {
+            return Outcome::NoMemory;
         }
         let is_same = !is_swapped
             && match (elem, kind) {
@@ -98,17 +156,16 @@ impl Array {
             let bytes =
                 unsafe { std::slice::from_raw_parts(buffer.buf.cast::<u8>(), count * size) };
             self.bytes.extend_from_slice(bytes);
-            return Ok(Outcome::Read);
+            return Outcome::Read;
         }
-        self.bytes.reserve(count * elem.bytes());
         if !is_swapped && is_contiguous(shape, strides, size) {
             // SAFETY: as above.
             let bytes =
                 unsafe { std::slice::from_raw_parts(buffer.buf.cast::<u8>(), count * size) };
-            return Ok(match self.convert_all(bytes, kind, size, elem) {
+            return match self.convert_all(bytes, kind, size, elem) {
                 true => Outcome::Read,
                 false => Outcome::DoesNotFit,
-            });
+            };
         }
         let mut position = vec![0_isize; rank];
         let mut place = buffer.buf.cast_const().cast::<u8>();
@@ -120,7 +177,7 @@ impl Array {
                 element[..size].reverse();
             }
             let Some(bits) = convert(element, kind, size, elem) else {
-                return Ok(Outcome::DoesNotFit);
+                return Outcome::DoesNotFit;
             };
             self.bytes
                 .extend_from_slice(&bits.to_le_bytes()[..elem.bytes()]);
@@ -134,11 +191,9 @@ impl Array {
                 position[axis] = 0;
             }
         }
-        Ok(Outcome::Read)
+        Outcome::Read
     }
-}
 
-impl Array {
     /// Appends elements that lie next to each other; whether all have an equal in the type.
     fn convert_all(&mut self, bytes: &[u8], kind: Kind, size: usize, elem: Elem) -> bool {
         match size {

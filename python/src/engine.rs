@@ -17,7 +17,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::detached::detached;
-use crate::errors::exception;
+use crate::errors::{exception, in_python};
 use crate::objects::Objects;
 use crate::owner::Parts;
 use crate::process::Process;
@@ -183,7 +183,7 @@ impl Engine {
                     .into_pyobject(py)?
                     .into_any(),
                 Err(Failure::Instance(error)) => {
-                    let error = (error.kind, error.message);
+                    let error = (error.kind, in_python(&error.message));
                     (number, py.None(), error).into_pyobject(py)?.into_any()
                 }
                 Err(Failure::Engine(error)) => {

@@ -8,16 +8,17 @@
 
 use std::borrow::Cow;
 
+use cohort_runtime::InstanceError;
 use cohort_runtime::abi::manifest::{Adt, Elem, LeadingDim, Manifest, Type};
-use cohort_runtime::io::input::{
-    Builder, FlatFields, Inputs, Postorder, Problem, Source, Tag, TensorBytes,
-};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use cohort_runtime::io::input::{Builder, FlatFields, Inputs, Postorder, Problem, Source, Tag};
+use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::arrays::{Array, Outcome};
+use crate::arrays::{self, Array, Outcome};
 use crate::arrow::Table;
+use crate::errors::instance_exception;
+use crate::types::form;
 
 /// Instances that are built without a look at an object.
 pub trait Instances: Send + Sync {
@@ -27,9 +28,15 @@ pub trait Instances: Send + Sync {
     fn build(&self, builder: &mut Builder<'_>, instance: usize, inputs: &mut Inputs);
 }
 
-/// Instances of one program as arrays.
+/// Bytes that a node takes at least.
+const NODE_BYTES: u64 = 8;
+
+/// Instances as arrays, of programs that take the same arguments.
 #[pyclass(frozen, module = "cohort._cohort")]
-pub struct Flat(Box<dyn Instances>);
+pub struct Flat {
+    instances: Box<dyn Instances>,
+    form: String,
+}
 
 struct Arrays {
     count: usize,
@@ -60,21 +67,44 @@ enum Argument {
 #[pymethods]
 impl Flat {
     fn __len__(&self) -> usize {
-        self.0.count()
+        self.instances.count()
     }
 }
 
 impl Flat {
     pub fn of_table(manifest: &Manifest, table: &Bound<'_, PyAny>) -> PyResult<Flat> {
-        Ok(Flat(Box::new(Table::read(manifest, table)?)))
+        Ok(Flat {
+            instances: Box::new(Table::read(manifest, table)?),
+            form: form(manifest),
+        })
     }
 
-    pub fn instances(&self) -> &dyn Instances {
-        &*self.0
+    /// For a program with that manifest.
+    pub fn instances(&self, manifest: &Manifest) -> PyResult<&dyn Instances> {
+        let form = form(manifest);
+        match self.form == form {
+            true => Ok(&*self.instances),
+            false => Err(PyTypeError::new_err(format!(
+                "these instances are of another program: it takes {}, and this one takes {form}",
+                self.form
+            ))),
+        }
     }
 
-    pub fn new(manifest: &Manifest, given: &Bound<'_, PyDict>) -> PyResult<Flat> {
-        let builder = Builder::new(manifest, u64::MAX);
+    /// An instance may take `max_memory` bytes at most.
+    pub fn new(manifest: &Manifest, given: &Bound<'_, PyDict>, max_memory: u64) -> PyResult<Flat> {
+        let names: Vec<&str> = (manifest.arguments.iter())
+            .map(|argument| argument.name.as_str())
+            .collect();
+        for key in given.keys() {
+            if !names.contains(&&*key.extract::<String>()?) {
+                return Err(PyTypeError::new_err(format!(
+                    "an argument {key} that the program does not have; it has {}",
+                    names.join(", ")
+                )));
+            }
+        }
+        let builder = Builder::new(manifest, max_memory);
         let mut arguments = Vec::new();
         let mut count = None;
         for argument in &manifest.arguments {
@@ -84,7 +114,8 @@ impl Flat {
                     "the argument {name} is missing"
                 )));
             };
-            let (read, instances) = read_argument(manifest, &builder, name, &argument.ty, &value)?;
+            let (read, instances) =
+                read_argument(manifest, (&builder, max_memory), name, &argument.ty, &value)?;
             if count.is_some_and(|count| count != instances) {
                 return Err(PyValueError::new_err(format!(
                     "{name} is of {instances} instances, another argument of {}",
@@ -94,19 +125,13 @@ impl Flat {
             count = Some(instances);
             arguments.push(read);
         }
-        if given.len() > arguments.len() {
-            let names: Vec<&str> = (manifest.arguments.iter())
-                .map(|argument| argument.name.as_str())
-                .collect();
-            return Err(PyTypeError::new_err(format!(
-                "an argument that the program does not have; it has {}",
-                names.join(", ")
-            )));
-        }
-        Ok(Flat(Box::new(Arrays {
-            count: count.unwrap_or(0),
-            arguments,
-        })))
+        Ok(Flat {
+            instances: Box::new(Arrays {
+                count: count.unwrap_or(0),
+                arguments,
+            }),
+            form: form(manifest),
+        })
     }
 }
 
@@ -180,7 +205,7 @@ impl Argument {
 
 fn read_argument(
     manifest: &Manifest,
-    builder: &Builder<'_>,
+    (builder, max_memory): (&Builder<'_>, u64),
     name: &str,
     ty: &Type,
     value: &Bound<'_, PyAny>,
@@ -195,7 +220,7 @@ fn read_argument(
     let (elem, shape, is_ragged) = match ty {
         Type::Adt(adt) => {
             let fields = builder.flat_fields(*adt).ok_or_else(no_form)?;
-            return read_nodes(&manifest.adts[*adt], name, fields, value);
+            return read_nodes(&manifest.adts[*adt], name, fields, value, max_memory);
         }
         Type::Scalar(elem) => (*elem, Vec::new(), false),
         Type::Tensor { pool: of } => (pool(of).0, pool(of).1, false),
@@ -222,14 +247,9 @@ fn read_argument(
             )
         }
     };
-    let array = read_array(name, &values, elem)?;
-    if array.shape.is_empty() || array.shape[1..] != shape[..] {
-        return Err(PyValueError::new_err(format!(
-            "{name}: expected rows of shape {shape:?}, found an array of shape {:?}",
-            array.shape
-        )));
-    }
-    let rows = array.shape[0] as usize;
+    let py = value.py();
+    let mut array = begin(name, &values, elem)?;
+    let rows = rows_of(name, &array, &shape)?;
     if let Some(offsets) = &offsets
         && offsets.windows(2).any(|two| two[0] > two[1])
     {
@@ -246,7 +266,18 @@ fn read_argument(
             }
         },
     };
-    let size = elem.bytes() * shape.iter().product::<u64>() as usize;
+    let row = shape
+        .iter()
+        .fold(elem.bytes() as u64, |bytes, dim| bytes.saturating_mul(*dim));
+    let lengths = offsets.iter().flat_map(|offsets| offsets.windows(2));
+    let lengths = lengths.map(|two| (two[1] - two[0]) as u64);
+    // Without offsets each has one row.
+    let has_one = (offsets.is_none() && count > 0).then_some(1);
+    for (instance, rows) in has_one.into_iter().chain(lengths).enumerate() {
+        check_memory(py, instance, rows.saturating_mul(row), max_memory)?;
+    }
+    read(name, &mut array, elem)?;
+    let size = row as usize;
     let read = Argument::Rows {
         elem,
         bytes: array.bytes,
@@ -262,6 +293,7 @@ fn read_nodes(
     name: &str,
     fields: FlatFields,
     value: &Bound<'_, PyAny>,
+    max_memory: u64,
 ) -> PyResult<(Argument, usize)> {
     let members = value.downcast::<PyDict>().map_err(|_| {
         PyTypeError::new_err(format!(
@@ -273,17 +305,43 @@ fn read_nodes(
             .get_item(key)?
             .ok_or_else(|| PyTypeError::new_err(format!("{name}: `{key}` is missing")))
     };
-    let tags = read_tags(adt, name, &member("tags")?)?;
-    let ends = read_counts(&format!("{name}: ends"), &member("ends")?)?;
-    if ends.last().copied().unwrap_or(0) != tags.len() || ends.windows(2).any(|two| two[0] > two[1])
-    {
-        return Err(PyValueError::new_err(format!(
-            "{name}: ends rise up to the number of nodes, {}",
-            tags.len()
-        )));
+    for key in members.keys() {
+        let is_constructor = |name: &str| adt.constructors.iter().any(|own| own.name == name);
+        let known = key.extract::<String>();
+        let is_known =
+            |key: &String| ["tags", "ends"].contains(&key.as_str()) || is_constructor(key);
+        if !known.as_ref().is_ok_and(is_known) {
+            let names = adt.constructors.iter().map(|own| own.name.as_str());
+            let names: Vec<&str> = names.collect();
+            return Err(PyTypeError::new_err(format!(
+                "{name}: {} is neither `tags` nor `ends` nor a constructor of {} ({})",
+                key.repr()?,
+                adt.name,
+                names.join(", ")
+            )));
+        }
     }
+    let ends = read_counts(&format!("{name}: ends"), &member("ends")?)?;
+    let mut begin_of_instance = 0;
+    for (instance, end) in ends.iter().enumerate() {
+        let nodes = end.saturating_sub(begin_of_instance) as u64;
+        check_memory(
+            value.py(),
+            instance,
+            nodes.saturating_mul(NODE_BYTES),
+            max_memory,
+        )?;
+        begin_of_instance = *end;
+    }
+    let nodes = ends.last().copied().unwrap_or(0);
+    let tags = read_tags(adt, name, &member("tags")?, nodes)?;
+    if ends.windows(2).any(|two| two[0] > two[1]) {
+        return Err(PyValueError::new_err(format!("{name}: ends rise")));
+    }
+    let mut of_tag = vec![0; adt.constructors.len()];
+    tags.iter().for_each(|tag| of_tag[usize::from(*tag)] += 1);
     let mut columns = Vec::new();
-    for (constructor, fields) in adt.constructors.iter().zip(fields) {
+    for ((constructor, fields), nodes) in adt.constructors.iter().zip(fields).zip(of_tag) {
         let own = fields.iter().flatten().count();
         let arrays: Vec<Bound<'_, PyAny>> = match members.get_item(&constructor.name)? {
             Some(arrays) => arrays.extract()?,
@@ -297,25 +355,26 @@ fn read_nodes(
             )));
         }
         let mut arrays = arrays.into_iter();
-        let mut read = Vec::new();
+        let mut columns_of = Vec::new();
         for field in fields {
-            read.push(match (field, &mut arrays) {
+            columns_of.push(match (field, &mut arrays) {
                 (None, _) => None,
                 (Some((elem, shape)), arrays) => {
                     let Some(array) = arrays.next() else { break };
                     let place = format!("{name}: {}", constructor.name);
-                    let array = read_array(&place, &array, elem)?;
-                    if array.shape.is_empty() || array.shape[1..] != shape[..] {
+                    let mut array = begin(&place, &array, elem)?;
+                    let rows = rows_of(&place, &array, &shape)?;
+                    if rows > nodes {
                         return Err(PyValueError::new_err(format!(
-                            "{place}: expected rows of shape {shape:?}, found an array of shape {:?}",
-                            array.shape
+                            "{place}: {rows} rows for {nodes} nodes"
                         )));
                     }
+                    read(&place, &mut array, elem)?;
                     Some(array.bytes)
                 }
             });
         }
-        columns.push(read);
+        columns.push(columns_of);
     }
     let mut counts = vec![0; columns.len()];
     let mut first = Vec::with_capacity(ends.len() * columns.len());
@@ -337,14 +396,21 @@ fn read_nodes(
     Ok((read, count))
 }
 
-/// Numbers of constructors.
-fn read_tags(adt: &Adt, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+/// Numbers of constructors, of so many nodes.
+fn read_tags(adt: &Adt, name: &str, value: &Bound<'_, PyAny>, nodes: usize) -> PyResult<Vec<u8>> {
     let place = format!("{name}: tags");
-    let array = read_array(&place, value, Elem::I32)?;
+    let mut array = begin(&place, value, Elem::I32)?;
+    if array.shape.len() == 1 && array.shape[0] != nodes as u64 {
+        return Err(PyValueError::new_err(format!(
+            "{name}: ends rise up to the number of nodes, {}",
+            array.shape[0]
+        )));
+    }
+    let numbers = counts(&place, &mut array)?;
     let is_tag = |number: &i32| (0..adt.constructors.len() as i32).contains(number);
-    match counts(&place, &array)?.find(|number| !is_tag(number)) {
-        None => Ok(counts(&place, &array)?.map(|tag| tag as u8).collect()),
-        Some(number) if number < 0 => Err(not_counts(&place)),
+    match numbers.iter().find(|number| !is_tag(number)) {
+        None => Ok(numbers.iter().map(|tag| *tag as u8).collect()),
+        Some(number) if *number < 0 => Err(not_counts(&place)),
         Some(tag) => Err(PyValueError::new_err(format!(
             "{name}: the tag {tag}, which no constructor of {} has",
             adt.name
@@ -352,39 +418,95 @@ fn read_tags(adt: &Adt, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8
     }
 }
 
-fn read_array(name: &str, value: &Bound<'_, PyAny>, elem: Elem) -> PyResult<Array> {
-    let mut array = Array::default();
-    match crate::arrays::is_array(value)
-        .then(|| array.read(value, elem))
-        .transpose()?
-    {
-        Some(Outcome::Read) => Ok(array),
-        Some(Outcome::DoesNotFit) => Err(PyValueError::new_err(format!(
-            "{name}: a number that does not fit {}",
-            crate::objects::name(elem)
-        ))),
-        Some(Outcome::OtherType) | None => Err(PyTypeError::new_err(format!(
-            "{name}: expected an array of {}",
-            crate::objects::name(elem)
-        ))),
-    }
-}
-
 /// An array of whole numbers that are not negative and less than 2³¹.
 fn read_counts(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let array = read_array(name, value, Elem::I32)?;
-    let numbers = counts(name, &array)?.map(usize::try_from);
+    let mut array = begin(name, value, Elem::I32)?;
+    let numbers = counts(name, &mut array)?.into_iter().map(usize::try_from);
     let numbers: Result<_, _> = numbers.collect();
     numbers.map_err(|_| not_counts(name))
 }
 
 /// The numbers of an array of one axis.
-fn counts<'a>(name: &str, array: &'a Array) -> PyResult<impl Iterator<Item = i32> + 'a> {
+fn counts(name: &str, array: &mut Array) -> PyResult<Vec<i32>> {
     if array.shape.len() != 1 {
         return Err(not_counts(name));
     }
+    read(name, array, Elem::I32)?;
     let (words, _) = array.bytes.as_chunks();
-    Ok(words.iter().map(|word| i32::from_le_bytes(*word)))
+    Ok(words.iter().map(|word| i32::from_le_bytes(*word)).collect())
+}
+
+/// Begins with an array, or what becomes one: a list of numbers, a tensor of PyTorch.
+fn begin(name: &str, value: &Bound<'_, PyAny>, elem: Elem) -> PyResult<Array> {
+    let py = value.py();
+    let mut array = Array::default();
+    let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+    if is_list && value.len()? == 0 {
+        array.shape.push(0);
+        return Ok(array);
+    }
+    let plain = match is_list {
+        true => {
+            let numpy = py.import("numpy")?;
+            numpy.call_method1("asarray", (value,)).map(Some)
+        }
+        false => arrays::plain(value),
+    };
+    let expected = format!(
+        "{name}: expected an array of {}",
+        crate::objects::name(elem)
+    );
+    let plain = plain.map_err(|error| match error.is_instance_of::<PyException>(py) {
+        true => PyTypeError::new_err(format!(
+            "{expected}, found {}",
+            crate::objects::reason(py, &error)
+        )),
+        false => error,
+    })?;
+    let found = plain.as_ref().unwrap_or(value);
+    match plain.is_some() && array.begin(found, elem)? {
+        true => Ok(array),
+        false => Err(PyTypeError::new_err(format!(
+            "{expected}, found {}",
+            crate::objects::describe(found)
+        ))),
+    }
+}
+
+/// How many rows of that shape an array has.
+fn rows_of(name: &str, array: &Array, shape: &[u64]) -> PyResult<usize> {
+    match array.shape.split_first() {
+        Some((rows, of_row)) if of_row == shape => Ok(*rows as usize),
+        _ => Err(PyValueError::new_err(format!(
+            "{name}: expected rows of shape {shape:?}, found an array of shape {:?}",
+            array.shape
+        ))),
+    }
+}
+
+/// Reads the elements of an array whose size was checked.
+fn read(name: &str, array: &mut Array, elem: Elem) -> PyResult<()> {
+    match array.elements(elem) {
+        Outcome::Read => Ok(()),
+        Outcome::DoesNotFit => Err(PyValueError::new_err(format!(
+            "{name}: a number that does not fit {}",
+            crate::objects::name(elem)
+        ))),
+        Outcome::NoMemory => Err(PyMemoryError::new_err(format!(
+            "{name}: there is no memory for the array"
+        ))),
+    }
+}
+
+/// An error where an instance takes more than it may.
+fn check_memory(py: Python<'_>, instance: usize, bytes: u64, max_memory: u64) -> PyResult<()> {
+    match bytes <= max_memory {
+        true => Ok(()),
+        false => {
+            let error = InstanceError::memory_limit("the input", max_memory);
+            Err(instance_exception(py, &error, instance))
+        }
+    }
 }
 
 fn not_counts(name: &str) -> PyErr {
@@ -434,11 +556,12 @@ impl Source for Rows<'_> {
         Ok(())
     }
 
-    fn tensor(&mut self, elem: Elem) -> Result<Option<TensorBytes<'_>>, Problem> {
-        Ok((elem == self.elem).then_some(TensorBytes {
-            shape: self.shape,
-            bytes: self.bytes,
-        }))
+    fn tensor(&mut self, elem: Elem) -> Result<Option<&[u64]>, Problem> {
+        Ok((elem == self.elem).then_some(self.shape))
+    }
+
+    fn elements(&mut self, _elem: Elem) -> Result<&[u8], Problem> {
+        Ok(self.bytes)
     }
 
     fn found(&mut self) -> String {

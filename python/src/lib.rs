@@ -42,6 +42,8 @@ mod _cohort {
     #[pymodule_export]
     use super::engine::{Built, Engine};
     #[pymodule_export]
+    use super::errors::in_python;
+    #[pymodule_export]
     use super::flat::Flat;
     #[pymodule_export]
     use super::model::Model;

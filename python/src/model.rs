@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyType};
 
 use crate::detached::detached;
 use crate::engine::Engine;
-use crate::errors::exception;
+use crate::errors::{exception, in_python};
 use crate::flat::Flat;
 use crate::objects::Objects;
 use crate::owner::{Owner, Parts, Wanted, WeightsFrom};
@@ -292,7 +292,7 @@ impl Model {
 
     /// Instances of flat arrays, by argument.
     fn flat(&self, arguments: &Bound<'_, PyDict>) -> PyResult<Flat> {
-        Flat::new(&self.manifest, arguments)
+        Flat::new(&self.manifest, arguments, self.limits.max_memory)
     }
 
     /// Instances of a table of Arrow.
@@ -321,7 +321,7 @@ impl Model {
         Objects::new(py, types, max_memory).instance(&mut builder, instance, 1, &mut inputs)?;
         Ok(match inputs.arguments(0) {
             Ok((_, bytes)) => (bytes, None),
-            Err(error) => (0, Some(error.message.clone())),
+            Err(error) => (0, Some(in_python(&error.message))),
         })
     }
 }

@@ -15,8 +15,9 @@ use std::borrow::Cow;
 
 use cohort_runtime::InstanceError;
 use cohort_runtime::abi::manifest::{Adt, Constructor, Elem, Type};
-use cohort_runtime::io::input::{Builder, Inputs, Problem, Source, Tag, TensorBytes, narrow};
+use cohort_runtime::io::input::{Builder, Inputs, Problem, Source, Tag, narrow};
 use pyo3::exceptions::PyException;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -27,6 +28,8 @@ use crate::watch::Watch;
 
 /// Characters of a value that a message shows.
 const SHOWN: usize = 40;
+/// Characters of an exception that a message shows.
+const REASON: usize = 200;
 /// What a node takes at least, about.
 const NODE_BYTES: u64 = 8;
 
@@ -94,6 +97,7 @@ impl<'t, 'py> Objects<'t, 'py> {
             ))),
         };
         self.open.clear();
+        self.array.release();
         self.at_hand = instance.py().None().into_bound(instance.py());
         if let Some(stop) = self.stop.take() {
             return Err(stop);
@@ -159,7 +163,7 @@ impl<'t, 'py> Objects<'t, 'py> {
 
     /// An exception within the instance.
     fn raised(&mut self, py: Python<'py>, error: PyErr) -> Problem {
-        let problem = Problem::Line(format!("reading it raised {}", shown(&error.to_string())));
+        let problem = Problem::Line(format!("reading it raised {}", reason(py, &error)));
         if !error.is_instance_of::<PyException>(py) {
             self.stop = Some(error);
         }
@@ -195,9 +199,9 @@ impl Source for Objects<'_, '_> {
             Open::List(list.clone(), 0)
         } else if let Ok(tuple) = self.at_hand.downcast::<PyTuple>() {
             Open::Tuple(tuple.clone(), 0, tuple.len())
-        } else if arrays::is_array(&self.at_hand)
-            && !self.at_hand.is_instance_of::<PyBytes>()
+        } else if !self.at_hand.is_instance_of::<PyBytes>()
             && self.at_hand.len().is_ok()
+            && self.becomes_array()?
         {
             Open::Rows(self.at_hand.clone(), 0)
         } else {
@@ -394,44 +398,42 @@ impl Source for Objects<'_, '_> {
         Ok(())
     }
 
-    fn tensor(&mut self, elem: Elem) -> Result<Option<TensorBytes<'_>>, Problem> {
+    fn tensor(&mut self, elem: Elem) -> Result<Option<&[u64]>, Problem> {
         let value = &self.at_hand;
         if value.is_exact_instance_of::<PyList>()
             || value.is_exact_instance_of::<PyFloat>()
             || value.is_exact_instance_of::<PyInt>()
             || value.is_exact_instance_of::<PyTuple>()
             || value.is_instance_of::<PyBytes>()
+            || !self.becomes_array()?
         {
             return Ok(None);
         }
-        let py = value.py();
-        if !arrays::is_array(value) {
-            // Such as a tensor of PyTorch.
-            if !matches!(value.hasattr("__array__"), Ok(true)) {
-                return Ok(None);
+        let py = self.at_hand.py();
+        match self.array.begin(&self.at_hand, elem) {
+            Ok(true) => return Ok(Some(&self.array.shape)),
+            Err(error) if !error.is_instance_of::<PyException>(py) => {
+                return Err(self.raised(py, error));
             }
-            // NumPy takes none that is part of a graph, and what is computed here is none.
-            let plain = match value.hasattr("detach") {
-                Ok(true) => value.call_method0("detach"),
-                _ => Ok(value.clone()),
-            };
-            let array = plain.and_then(|plain| {
-                let numpy = py.import("numpy")?;
-                numpy.call_method1("asarray", (plain,))
-            });
-            self.at_hand = array.map_err(|error| self.raised(py, error))?;
-            if !arrays::is_array(&self.at_hand) {
-                return Ok(None);
-            }
+            // Or it has a buffer, but of things.
+            Ok(false) | Err(_) => {}
         }
-        match self.read(elem)? {
-            true => Ok(Some(TensorBytes {
-                shape: &self.array.shape,
-                bytes: &self.array.bytes,
-            })),
-            false => Err(Problem::Value {
+        Err(Problem::Value {
+            expected: format!("an array of {}", name(elem)),
+            found: describe(&self.at_hand),
+        })
+    }
+
+    fn elements(&mut self, elem: Elem) -> Result<&[u8], Problem> {
+        match self.array.elements(elem) {
+            Outcome::Read => Ok(&self.array.bytes),
+            Outcome::NoMemory => Err(Problem::Memory),
+            Outcome::DoesNotFit => Err(Problem::Value {
                 expected: format!("an array of {}", name(elem)),
-                found: describe(&self.at_hand),
+                found: format!(
+                    "{} with a number that does not fit",
+                    describe(&self.at_hand)
+                ),
             }),
         }
     }
@@ -442,21 +444,23 @@ impl Source for Objects<'_, '_> {
 }
 
 impl Objects<'_, '_> {
-    /// Reads the array at hand; whether its elements are of the type.
-    fn read(&mut self, elem: Elem) -> Result<bool, Problem> {
+    /// Whether what is at hand has a buffer; from now on it has, where it can be made an array, such as a tensor of PyTorch.
+    fn becomes_array(&mut self) -> Result<bool, Problem> {
         let py = self.at_hand.py();
-        match self.array.read(&self.at_hand, elem) {
-            Ok(Outcome::Read) => Ok(true),
-            Ok(Outcome::OtherType) => Ok(false),
-            Ok(Outcome::DoesNotFit) => Err(Problem::Value {
-                expected: format!("an array of {}", name(elem)),
+        match arrays::plain(&self.at_hand) {
+            Ok(Some(array)) => {
+                self.at_hand = array;
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(error) if error.is_instance_of::<PyException>(py) => Err(Problem::Value {
+                expected: "an array".to_owned(),
                 found: format!(
-                    "{} with a number that does not fit",
-                    describe(&self.at_hand)
+                    "{}, which raised {}",
+                    describe(&self.at_hand),
+                    reason(py, &error)
                 ),
             }),
-            // What has a buffer, but of things.
-            Err(error) if error.is_instance_of::<PyException>(py) => Ok(false),
             Err(error) => Err(self.raised(py, error)),
         }
     }
@@ -469,14 +473,11 @@ impl Objects<'_, '_> {
         if self.at_hand.is_instance_of::<PyList>() || self.at_hand.is_instance_of::<PyTuple>() {
             return Ok(None);
         }
-        let Some(tensor) = self.tensor(elem)? else {
-            return Ok(None);
-        };
-        if !tensor.shape.is_empty() {
+        if self.tensor(elem)?.is_none_or(|shape| !shape.is_empty()) {
             return Ok(None);
         }
         let mut bits = [0; 4];
-        bits[..elem.bytes()].copy_from_slice(tensor.bytes);
+        bits[..elem.bytes()].copy_from_slice(self.elements(elem)?);
         Ok(Some(u32::from_le_bytes(bits)))
     }
 }
@@ -501,9 +502,12 @@ fn id_text(id: &Bound<'_, PyAny>) -> Result<String, Problem> {
     {
         return Ok(text);
     }
-    if id.is_instance_of::<PyInt>()
-        && !id.is_instance_of::<PyBool>()
-        && let Ok(text) = id.str()
+    let py = id.py();
+    let is_other = id.is_instance_of::<PyBool>() || id.is_instance_of::<PyFloat>();
+    if !is_other
+        && matches!(id.hasattr(intern!(py, "__index__")), Ok(true))
+        && let Ok(number) = id.call_method0(intern!(py, "__index__"))
+        && let Ok(text) = number.str()
         && let Ok(text) = text.to_str()
     {
         return Ok(text.to_owned());
@@ -523,7 +527,7 @@ pub fn name(elem: Elem) -> &'static str {
 }
 
 /// What a value is, for a message; calls nothing of the user's.
-fn describe(value: &Bound<'_, PyAny>) -> String {
+pub fn describe(value: &Bound<'_, PyAny>) -> String {
     let is_plain = value.is_none()
         || value.is_exact_instance_of::<PyBool>()
         || value.is_exact_instance_of::<PyInt>()
@@ -531,6 +535,10 @@ fn describe(value: &Bound<'_, PyAny>) -> String {
         || value.is_exact_instance_of::<PyString>();
     if is_plain && let Ok(text) = value.repr() {
         return shown(&text.to_string_lossy());
+    }
+    // Of NumPy, for one.
+    if let Ok(number) = value.downcast::<PyFloat>() {
+        return format!("{:?}", number.value());
     }
     if value.is_instance_of::<PyList>() {
         return "a list".to_owned();
@@ -542,8 +550,12 @@ fn describe(value: &Bound<'_, PyAny>) -> String {
         return "a dict".to_owned();
     }
     let class = value.get_type();
+    let is_constructor = class.module().is_ok_and(|module| module == "cohort.types");
     let class = class.name();
     let class = class.map_or("?".to_owned(), |name| name.to_string_lossy().into_owned());
+    if is_constructor {
+        return format!("a {} of another data type", shown(&class));
+    }
     if arrays::is_array(value)
         && let Ok(dtype) = value.getattr("dtype").and_then(|dtype| dtype.str())
         && let Ok(shape) = value.getattr("shape").and_then(|shape| shape.repr())
@@ -557,8 +569,26 @@ fn describe(value: &Bound<'_, PyAny>) -> String {
     format!("an object of {}", shown(&class))
 }
 
+/// Why something could not be read, for a message: an exception's first line.
+pub fn reason(py: Python<'_>, error: &PyErr) -> String {
+    let class = error.get_type(py).name();
+    let class = class.map_or("?".to_owned(), |name| name.to_string_lossy().into_owned());
+    let text = error.value(py).str();
+    let text = text.map_or(String::new(), |text| text.to_string_lossy().into_owned());
+    let line = text.lines().next().unwrap_or_default();
+    match line.is_empty() {
+        true => class,
+        false => format!("{class}: {}", cut(line, REASON)),
+    }
+}
+
 fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    cut(text, SHOWN)
+}
+
+/// The first characters of a text.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
     }

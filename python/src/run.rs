@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
 use crate::detached::detached;
-use crate::errors::{exception, owner_ended};
+use crate::errors::{exception, in_python, owner_ended};
 use crate::flat::Flat;
 use crate::objects::Objects;
 use crate::owner::{Ended, Event, Gradients, Job, Owner, Wanted};
@@ -262,7 +262,7 @@ impl Run {
 
     /// Builds a chunk of instances from the one of that number on; how many it took.
     fn add_flat(&self, instances: &Flat, number: usize) -> PyResult<usize> {
-        let instances = instances.instances();
+        let instances = instances.instances(&self.manifest)?;
         let count = instances.count().saturating_sub(number).min(self.chunk());
         self.build(count, |builder, place, inputs| {
             instances.build(builder, number + place, inputs);
@@ -364,12 +364,12 @@ pub fn portion<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, Py
     let done = &columns.instances;
     let numbers = words(&mut done.iter().map(|done| done.number));
     let ids = PyList::new(py, done.iter().map(|done| &*done.id))?;
-    let errors: Vec<(usize, &str, &str)> = done
+    let errors: Vec<(usize, &str, String)> = done
         .iter()
         .enumerate()
         .filter_map(|(place, done)| {
             let error = done.error.as_ref()?;
-            Some((place, error.kind, error.message.as_str()))
+            Some((place, error.kind, in_python(&error.message)))
         })
         .collect();
     let columns: Vec<_> = columns

@@ -1,6 +1,6 @@
 //! The program's types, as names and classes of Python.
 
-use cohort_runtime::abi::manifest::{Elem, Manifest, Type};
+use cohort_runtime::abi::manifest::{Adt, Elem, LeadingDim, Manifest, Type};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyType};
 
@@ -105,6 +105,77 @@ impl Types {
             };
             constructors.iter().position(is_equal)
         })
+    }
+}
+
+/// What a program takes, in words that are equal where any instance of one is an instance of the other: its arguments,
+/// and the data types that are part of them.
+pub fn form(manifest: &Manifest) -> String {
+    let mut adts = Vec::new();
+    let arguments = manifest.arguments.iter().map(|argument| {
+        let ty = type_text(manifest, &argument.ty, &mut adts);
+        format!("{}: {ty}", argument.name)
+    });
+    let mut text = format!("({})", arguments.collect::<Vec<_>>().join(", "));
+    let mut next = 0;
+    while let Some(adt) = adts.get(next) {
+        let Adt { name, constructors } = &manifest.adts[*adt];
+        next += 1;
+        let constructors = constructors.iter().map(|constructor| {
+            let fields = constructor.fields.iter();
+            let fields: Vec<_> = fields
+                .map(|ty| type_text(manifest, ty, &mut adts))
+                .collect();
+            match fields.is_empty() {
+                true => constructor.name.clone(),
+                false => format!("{}({})", constructor.name, fields.join(", ")),
+            }
+        });
+        let constructors: Vec<String> = constructors.collect();
+        text.push_str(&format!("; {name} = {}", constructors.join(" | ")));
+    }
+    text
+}
+
+/// A type as programs write it; the data types in it are added to those that are known.
+fn type_text(manifest: &Manifest, ty: &Type, adts: &mut Vec<usize>) -> String {
+    let rows = |pool: usize, leading: Vec<String>| {
+        let pool = &manifest.row_pools[pool];
+        let shape = leading
+            .into_iter()
+            .chain(pool.shape.iter().map(u64::to_string));
+        let shape: Vec<String> = shape.collect();
+        match shape.is_empty() {
+            true => crate::objects::name(pool.elem).to_owned(),
+            false => format!("{}[{}]", crate::objects::name(pool.elem), shape.join(", ")),
+        }
+    };
+    match ty {
+        Type::Scalar(elem) => crate::objects::name(*elem).to_owned(),
+        Type::Tensor { pool } => rows(*pool, Vec::new()),
+        Type::Ragged { pool, dims } => {
+            let leading = dims.iter().map(|dim| match dim {
+                LeadingDim::Known(length) => length.to_string(),
+                LeadingDim::Named(dim) => manifest.dims[*dim].clone(),
+                LeadingDim::Any => "_".to_owned(),
+            });
+            rows(*pool, leading.collect())
+        }
+        Type::Stacked { pool } => format!("[{}]", rows(*pool, Vec::new())),
+        Type::Tuple(types) => {
+            let types: Vec<_> = (types.iter())
+                .map(|ty| type_text(manifest, ty, adts))
+                .collect();
+            format!("({})", types.join(", "))
+        }
+        Type::Array(element) => format!("[{}]", type_text(manifest, element, adts)),
+        Type::Str => "str".to_owned(),
+        Type::Adt(adt) => {
+            if !adts.contains(adt) {
+                adts.push(*adt);
+            }
+            manifest.adts[*adt].name.clone()
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub use json::Decoder;
 pub use lines::InputStream;
 pub use message::Problem;
 pub use postorder::{FlatFields, Postorder};
-pub use source::{Source, Tag, TensorBytes};
+pub use source::{Source, Tag};
 
 /// The f32 that is nearest, if a number stays one.
 pub fn narrow(value: f64) -> Option<u32> {

@@ -35,13 +35,30 @@ impl InputBlock {
 
     /// Appends bytes; [`SLACK`] more could be read behind the last.
     pub fn extend(&mut self, bytes: &[u8]) {
-        let least = self.bytes.len() + bytes.len() + SLACK;
-        if least > self.bytes.capacity() {
-            let wanted = least.max(2 * self.bytes.capacity());
-            self.bytes.reserve(wanted - self.bytes.len());
+        if let Some(lacking) = self.lacking(bytes.len()) {
+            self.bytes.reserve(lacking);
             advise_huge_pages(spare(&self.bytes));
         }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// As [`InputBlock::extend`]; false, and nothing is appended, where the system has no memory for that.
+    pub fn try_extend(&mut self, bytes: &[u8]) -> bool {
+        if let Some(lacking) = self.lacking(bytes.len()) {
+            if self.bytes.try_reserve(lacking).is_err() {
+                return false;
+            }
+            advise_huge_pages(spare(&self.bytes));
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+
+    /// What has to be reserved before so many bytes are appended, if anything.
+    fn lacking(&self, bytes: usize) -> Option<usize> {
+        let least = self.bytes.len() + bytes + SLACK;
+        let wanted = least.max(2 * self.bytes.capacity());
+        (least > self.bytes.capacity()).then(|| wanted - self.bytes.len())
     }
 
     /// Shortens the block to `bytes` bytes, which are `rows` rows.
@@ -130,6 +147,12 @@ mod tests {
             assert!(block.bytes.capacity() - block.bytes.len() >= SLACK);
             assert_eq!(block.bytes.as_ptr().addr() % ALIGNMENT, 0);
         }
+        let mut other = InputBlock::default();
+        for step in 0..300_u64 {
+            assert!(other.try_extend(&vec![step as u8; 13 * step as usize]));
+            assert!(other.bytes.capacity() - other.bytes.len() >= SLACK);
+        }
+        assert_eq!(other.bytes(), block.bytes());
         let mut both = block.clone();
         both.append(&block);
         assert_eq!(both.rows, 600);

@@ -10,7 +10,7 @@ use super::Inputs;
 use super::builder::Builder;
 use super::message::Problem;
 use super::source::Source;
-use super::tensor::wrong_shape;
+use super::tensor::{append, wrong_shape};
 
 /// No dim may be longer.
 const MAX_LENGTH: u64 = (1 << 31) - 1;
@@ -121,34 +121,36 @@ impl<'m> Builder<'m> {
         inputs: &mut Inputs,
     ) -> Result<bool, Problem> {
         let of_row = &self.manifest.row_pools[pool];
-        let Some(tensor) = source.tensor(of_row.elem)? else {
+        let Some(shape) = source.tensor(of_row.elem)? else {
             return Ok(false);
         };
-        let fits = tensor.shape.len() == dims.len() + of_row.shape.len()
-            && tensor.shape[dims.len()..] == of_row.shape
-            && (dims.iter().zip(tensor.shape)).all(|(dim, length)| match dim {
+        let fits = shape.len() == dims.len() + of_row.shape.len()
+            && shape[dims.len()..] == of_row.shape
+            && (dims.iter().zip(shape)).all(|(dim, length)| match dim {
                 LeadingDim::Known(known) => known == length,
                 LeadingDim::Named(_) | LeadingDim::Any => true,
             });
         if !fits {
             let expected = self.expected_ragged(pool, dims);
-            return Err(wrong_shape(&expected, of_row.elem, tensor.shape));
+            return Err(wrong_shape(&expected, of_row.elem, shape));
         }
-        let leading = &tensor.shape[..dims.len()];
+        let leading = &shape[..dims.len()];
         let rows = match leading.contains(&0) {
             true => 0,
-            false => leading.iter().product(),
+            false => leading
+                .iter()
+                .fold(1, |rows: u64, length| rows.saturating_mul(*length)),
         };
         if rows > MAX_LENGTH {
             return Err(Problem::Memory);
         }
-        self.charge(tensor.bytes.len() as u64)?;
-        let block = &mut inputs.rows.row_pools[pool];
-        block.extend(tensor.bytes);
-        block.rows += rows;
         for (seen, length) in lengths.iter_mut().zip(leading) {
             *seen = Some(*length);
         }
+        self.charge(rows.saturating_mul(of_row.row_bytes()))?;
+        let block = &mut inputs.rows.row_pools[pool];
+        append(block, source.elements(of_row.elem)?)?;
+        block.rows += rows;
         Ok(true)
     }
 

@@ -43,9 +43,16 @@ pub trait Source {
     /// Leaves the fields of the innermost constructor, all of which were taken.
     fn end_fields(&mut self) -> Result<(), Problem>;
 
-    /// Takes a whole tensor, where one is at hand that need not be read element by element.
-    fn tensor(&mut self, _elem: Elem) -> Result<Option<TensorBytes<'_>>, Problem> {
+    /// Begins with a whole tensor, where one is at hand that need not be read element by element: the length of each
+    /// axis. Nothing of it is copied before [`Source::elements`] asks for that.
+    fn tensor(&mut self, _elem: Elem) -> Result<Option<&[u64]>, Problem> {
         Ok(None)
+    }
+
+    /// The elements of the tensor that was begun with, as compiled code reads them: in row-major order, little endian, a
+    /// `bool` a byte of 0 or 1.
+    fn elements(&mut self, _elem: Elem) -> Result<&[u8], Problem> {
+        Ok(&[])
     }
 
     /// What is at hand, for a message.
@@ -67,13 +74,4 @@ pub enum Tag {
         /// What is there, in words.
         found: String,
     },
-}
-
-/// A tensor's elements as compiled code reads them: in row-major order, little endian, a `bool` a
-/// byte of 0 or 1.
-pub struct TensorBytes<'a> {
-    /// The length of each axis.
-    pub shape: &'a [u64],
-    /// All elements.
-    pub bytes: &'a [u8],
 }

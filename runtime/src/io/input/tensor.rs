@@ -7,6 +7,7 @@ use super::Inputs;
 use super::builder::Builder;
 use super::message::{END_OF_LIST, Problem, expected_scalar, too_many};
 use super::source::Source;
+use crate::memory::inputs::InputBlock;
 use crate::program::weights::{describe, dtype_name};
 
 impl Builder<'_> {
@@ -38,15 +39,11 @@ impl Builder<'_> {
         let block = &mut inputs.rows.row_pools[pool];
         let position = u32::try_from(block.rows).map_err(|_| Problem::Memory)?;
         self.counters.clear();
-        if let Some(tensor) = source.tensor(elem)? {
-            if tensor.shape != shape {
-                return Err(wrong_shape(
-                    &self.expected_part(pool, 0),
-                    elem,
-                    tensor.shape,
-                ));
+        if let Some(found) = source.tensor(elem)? {
+            if found != shape {
+                return Err(wrong_shape(&self.expected_part(pool, 0), elem, found));
             }
-            block.extend(tensor.bytes);
+            append(block, source.elements(elem)?)?;
             block.rows += 1;
             return Ok(self.input_handle(inputs, pool, position));
         }
@@ -102,6 +99,14 @@ impl Builder<'_> {
             expected: self.expected_part(pool, level),
             found: END_OF_LIST.to_owned(),
         }
+    }
+}
+
+/// Appends the elements of a tensor to its rows, if there is memory for them.
+pub(super) fn append(block: &mut InputBlock, elements: &[u8]) -> Result<(), Problem> {
+    match block.try_extend(elements) {
+        true => Ok(()),
+        false => Err(Problem::Memory),
     }
 }
 

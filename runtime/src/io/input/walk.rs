@@ -370,14 +370,15 @@ impl<'m> Builder<'m> {
         elem: Elem,
         inputs: &mut Inputs,
     ) -> Result<bool, Problem> {
-        let Some(tensor) = source.tensor(elem)? else {
+        let Some(shape) = source.tensor(elem)? else {
             return Ok(false);
         };
-        if tensor.shape.len() != 1 {
-            return Err(super::tensor::wrong_shape("a list", elem, tensor.shape));
-        }
-        let length = tensor.shape[0] as usize;
-        self.charge(8 + 8 * length as u64)?;
+        let &[length] = shape else {
+            return Err(super::tensor::wrong_shape("a list", elem, shape));
+        };
+        self.charge(8_u64.saturating_mul(length.saturating_add(1)))?;
+        let length = usize::try_from(length).map_err(|_| Problem::Memory)?;
+        let elements = source.elements(elem)?;
         let slots = inputs.memory.alloc(1 + length);
         if slots.is_null() {
             return Err(Problem::Memory);
@@ -385,7 +386,7 @@ impl<'m> Builder<'m> {
         // SAFETY: that many slots were allocated, and nothing else refers to them.
         let slots = unsafe { std::slice::from_raw_parts_mut(slots.cast(), 1 + length) };
         slots[0] = std::mem::MaybeUninit::new(length as u64);
-        let mut elements = tensor.bytes.chunks_exact(elem.bytes());
+        let mut elements = elements.chunks_exact(elem.bytes());
         for slot in &mut slots[1..] {
             let element = elements
                 .next()

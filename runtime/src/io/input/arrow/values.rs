@@ -12,7 +12,7 @@ use cohort_abi::manifest::{Adt, Elem};
 use super::cells::{Dense, found, number, range};
 use super::nodes::{Content, Nodes, count};
 use crate::io::input::message::Problem;
-use crate::io::input::source::{Source, Tag, TensorBytes};
+use crate::io::input::source::{Source, Tag};
 
 /// The value at hand.
 enum At<'a> {
@@ -192,7 +192,7 @@ impl Source for Values<'_> {
         Ok(())
     }
 
-    fn tensor(&mut self, elem: Elem) -> Result<Option<TensorBytes<'_>>, Problem> {
+    fn tensor(&mut self, elem: Elem) -> Result<Option<&[u64]>, Problem> {
         let Some((values, begin, end)) = self.cell().and_then(|(array, row)| range(array, row))
         else {
             return Ok(None);
@@ -202,10 +202,11 @@ impl Source for Values<'_> {
             return Ok(None);
         }
         self.dense.shape.insert(0, (end - begin) as u64);
-        Ok(Some(TensorBytes {
-            shape: &self.dense.shape,
-            bytes: &self.dense.bytes,
-        }))
+        Ok(Some(&self.dense.shape))
+    }
+
+    fn elements(&mut self, _elem: Elem) -> Result<&[u8], Problem> {
+        Ok(&self.dense.bytes)
     }
 
     fn found(&mut self) -> String {
