@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from ._types import Types
-
 
 class Leaves:
     """Finds them in instances of a program that was compiled for gradients."""
 
-    def __init__(self, manifest: dict, types: Types):
+    def __init__(self, manifest: dict):
         self._arguments = manifest["arguments"]
         self._row_pools = manifest["row_pools"]
         self._adts = manifest["adts"]
-        self._tags = {made: tag for classes in types._classes for tag, made in enumerate(classes)}
         self._with_floats: set[int] = set()
         before = None
         while before != len(self._with_floats):
@@ -63,7 +60,7 @@ class Leaves:
         if isinstance(value, str):
             return [], []
         if not isinstance(value, (tuple, dict)):
-            own = constructors[self._tags[type(value)]]
+            own = next(one for one in constructors if one["name"] == type(value).__name__)
             return own["fields"], [getattr(value, name) for name in type(value).__match_args__]
         name, fields = (value[0], list(value[1:])) if isinstance(value, tuple) else next(iter(value.items()))
         own = next(one for one in constructors if one["name"] == name)

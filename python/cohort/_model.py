@@ -82,10 +82,12 @@ class Model:
     It may be used by any number of threads, which take turns. A process that is forked must load it anew.
     """
 
-    def __init__(self, artifact, path, weights, *, rename, allow_unused_weights, device, limits, draw=0):
-        for name, limit in zip(("max_depth", "max_nodes", "max_memory", "max_steps"), limits, strict=True):
-            if limit is not None:
-                _check(most=(1 << 64) - 1, **{name: limit})
+    def __init__(self, artifact, path, weights, *, rename, allow_unused_weights, device, limits, draw=0, entry="main"):
+        names = ("max_depth", "max_nodes", "max_memory", "max_steps")
+        limits = [
+            None if limit is None else _numbers.count(name, limit, (1 << 64) - 1)
+            for name, limit in zip(names, limits, strict=True)
+        ]
         data = _weights.prepare(weights, rename)
         # What it has now, a path or bytes; another object whenever it is replaced.
         self._weights: str | bytes | None = data
@@ -110,7 +112,7 @@ class Model:
         #: Whether it was compiled for gradients.
         self.has_gradients = self._manifest.get("gradients") is not None
         #: What the entry takes and gives.
-        self.signature = Signature(self._manifest)
+        self.signature = Signature(self._manifest, entry)
         self._stats: dict[str, Any] = {}
         self._last: tuple[list, int, int] | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 from typing import Any, Iterator, Sequence
 
 import numpy as np
@@ -217,6 +218,24 @@ class Outputs(Sequence):
         self.errors: list[InstanceError] = sorted(found, key=lambda error: error.index)
         self._failed = {error.index: error for error in self.errors}
 
+    def __getstate__(self) -> dict[str, Any]:
+        manifest = {name: self._manifest[name] for name in ("result", "adts", "row_pools", "dims") if name in self._manifest}
+        return {
+            "manifest": manifest,
+            "texts": self._texts,
+            "columns": [(column.data, column.words, column.ends) for column in self._columns],
+            "errors": self.errors,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._manifest, self._core = state["manifest"], None
+        self._parts = parts(self._manifest["result"])
+        self._reader = Reader(self._manifest, Types(self._manifest))
+        self._texts, self._count = state["texts"], len(state["texts"])
+        self._columns = [Column(*column) for column in state["columns"]]
+        self.errors = state["errors"]
+        self._failed = {error.index: error for error in self.errors}
+
     @functools.cached_property
     def ids(self) -> list[str | int]:
         """The instances' ids, or their numbers from 1."""
@@ -228,7 +247,10 @@ class Outputs(Sequence):
     def __getitem__(self, index):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
-        i = index.__index__()
+        try:
+            i = operator.index(index)
+        except TypeError:
+            raise TypeError(f"an output is taken by its place, from 0, not by {type(index).__name__}") from None
         i += self._count if i < 0 else 0
         if not 0 <= i < self._count:
             raise IndexError(f"output {index} of {self._count}")
@@ -339,6 +361,8 @@ class Outputs(Sequence):
         """A table of Arrow with a row an instance: `id`; `output`, or `output_0` and so on, one for each part; and
         `error` and `message` of those that failed, whose outputs are null. `pyarrow.table(out)` and
         `polars.DataFrame(out)` take it."""
+        if self._core is None:
+            raise TypeError("outputs that were pickled are no table of Arrow: make it where they were computed")
         columns = [
             (column.data.tobytes(), column.words.tobytes(), column.ends.tobytes()) for column in self._columns
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
+import threading
 from typing import Any, Iterator
 
 
@@ -54,9 +55,10 @@ def fields_text(manifest: dict, constructor: dict) -> list[str]:
 
 
 class Signature:
-    """What `main` takes and gives: `arguments` maps names to types, `result` is a type."""
+    """What `main`, or the function in its place, takes and gives: `arguments` maps names to types, `result` is a type."""
 
-    def __init__(self, manifest: dict):
+    def __init__(self, manifest: dict, name: str = "main"):
+        self.name = name
         arguments = manifest["arguments"]
         self.arguments = {a["name"]: type_text(manifest, a["type"]) for a in arguments}
         self.result = type_text(manifest, manifest["result"])
@@ -75,19 +77,49 @@ class Signature:
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{name}: {ty}" for name, ty in self.arguments.items())
-        return f"main({arguments}) -> {self.result}"
+        return f"{self.name}({arguments}) -> {self.result}"
 
     def __repr__(self) -> str:
         return f"<Signature {self}>"
 
 
-def _attribute(name: str) -> str:
-    """A field's name as one that Python takes: `from` is `from_`."""
-    return f"{name}_" if keyword.iskeyword(name) or name.startswith("__") else name
+def _attributes(names: tuple[str, ...]) -> list[str]:
+    """The fields' names as ones that Python takes, each once: `from` is `from_`."""
+    taken = {name for name in names if not _is_special(name)}
+    found = []
+    for name in names:
+        if _is_special(name):
+            while _is_special(name) or name in taken:
+                name += "_"
+            taken.add(name)
+        found.append(name)
+    return found
 
 
-def _class(name: str, arity: int, names: tuple[str, ...], module: str) -> type:
-    fields = [_attribute(own) for own in names] or [f"_{index}" for index in range(arity)]
+def _is_special(name: str) -> bool:
+    return keyword.iskeyword(name) or name.startswith("__")
+
+
+#: The classes that were made, by name, number of fields and their names: models that have one in common share it, and a
+#: process that unpickles a value makes it.
+_CLASSES: dict[tuple[str, int, tuple[str, ...]], type] = {}
+_MAKING = threading.Lock()
+
+
+def _class(name: str, arity: int, names: tuple[str, ...]) -> type:
+    with _MAKING:
+        key = name, arity, names
+        if key not in _CLASSES:
+            _CLASSES[key] = _made(*key)
+        return _CLASSES[key]
+
+
+def _value(key: tuple[str, int, tuple[str, ...]], fields: tuple[Any, ...]) -> Any:
+    return _class(*key)(*fields)
+
+
+def _made(name: str, arity: int, names: tuple[str, ...]) -> type:
+    fields = _attributes(names) or [f"_{index}" for index in range(arity)]
     made = dataclasses.make_dataclass(
         name,
         [(field, Any) for field in fields],
@@ -95,13 +127,17 @@ def _class(name: str, arity: int, names: tuple[str, ...], module: str) -> type:
         slots=True,
         namespace={"__doc__": f"The constructor `{name}`."},
     )
-    made.__module__ = module
+    made.__module__ = "cohort.types"
 
     def show(self) -> str:
         label = "{}={}".format if names else "{1}".format
         return f"{name}({', '.join(label(field, repr(getattr(self, field))) for field in fields)})"
 
+    def reduce(self) -> tuple:
+        return _value, ((name, arity, names), tuple(getattr(self, field) for field in fields))
+
     made.__repr__ = show  # type: ignore[method-assign]
+    made.__reduce__ = reduce  # type: ignore[method-assign]
     return made
 
 
@@ -110,18 +146,14 @@ class Types:
     constructors of one name that differ, `m.types["Tree"]` maps names to those of a type."""
 
     def __init__(self, manifest: dict):
-        made: dict[tuple[str, int, tuple[str, ...]], type] = {}
         self._by_type: dict[str, dict[str, type]] = {}
         for adt in manifest["adts"]:
             classes = {}
             for constructor in adt["constructors"]:
                 name, arity = constructor["name"], len(constructor["fields"])
-                key = name, arity, tuple(constructor.get("names", ()))
-                if key not in made:
-                    made[key] = _class(*key, "cohort.types")
-                classes[name] = made[key]
+                classes[name] = _class(name, arity, tuple(constructor.get("names", ())))
                 if not hasattr(self, name):
-                    setattr(self, name, made[key])
+                    setattr(self, name, classes[name])
             self._by_type[adt["name"]] = classes
         self._classes = [list(classes.values()) for classes in self._by_type.values()]
         if len(self._by_type) < len(manifest["adts"]):

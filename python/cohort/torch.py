@@ -46,7 +46,7 @@ class Module(torch.nn.Module):
         self.batch = batch
         self.threads = threads
         self.draw = model.draw if draw is None else draw
-        self._leaves = Leaves(model._manifest, model.types)
+        self._leaves = Leaves(model._manifest)
         self._sent: dict[str, _weights.Tensor] | None = None
         self._sent_as: object = None
         for param, data in zip(model._manifest["params"], model._core.parameters()):

@@ -1,5 +1,10 @@
 """Results of every type, one by one and together."""
 
+import copy
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -114,3 +119,33 @@ def test_arguments_of_a_call_are_checked(treelstm):
     with pytest.raises(TypeError):
         treelstm(3)
     assert isinstance(cohort.Error(), Exception)
+
+
+def test_values_and_outputs_are_pickled(program):
+    m = program('type T = L(f32) | N(left: T, from: T)\nfn main(t: T, k: i32) -> (T, f32[2], str) { (t, ones([2]) / f32(k), "é") }')
+    L, N = m.types.L, m.types.N
+    tree = N(L(1.5), from_=N(L(2.5), L(3.5)))
+    assert pickle.loads(pickle.dumps(tree)) == tree and copy.deepcopy(tree) == tree
+    out = m([{"t": tree, "k": 1, "id": "a"}, {"t": 3, "k": 1}, {"t": L(7.5), "k": 4}], errors="return")
+    again = pickle.loads(pickle.dumps(out))
+    assert repr(again) == repr(out) and again.ids == out.ids == ["a", 2, 3]
+    assert [str(error) for error in again.errors] == [str(out[1])] and again.errors[0].index == 1
+    assert repr(again[0]) == repr(out[0]) and repr(again[2]) == repr(out[2])
+    assert again[0][0] == out[0][0] == tree
+    with pytest.raises(TypeError, match="make it where they were computed"):
+        again.__arrow_c_stream__()
+
+
+def test_values_are_unpickled_where_no_model_is(program):
+    m = program("type T = L(i32) | N(left: T, from: T)\nfn main(t: T) -> T { t }")
+    value = m([{"t": ("N", ("L", 1), ("L", 2))}])[0]
+    script = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()))"
+    done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps(value), capture_output=True, check=True)
+    assert done.stdout == b"N(left=L(1), from_=L(2))\n"
+    assert m([{"t": pickle.loads(pickle.dumps(value))}])[0] == value
+
+
+def test_an_output_is_taken_by_its_place(program):
+    out = program("fn main(x: f32) -> f32 { x }")([{"x": 1.0}])
+    with pytest.raises(TypeError, match="by its place, from 0, not by str"):
+        out["a"]
