@@ -31,7 +31,7 @@ class Model:
         threads: int,
         *,
         draw: int,
-        cotangents: list[list[bytes | None]] | None,
+        cotangents: list[list[tuple[tuple[int, ...], bytes] | None]] | None,
         of_inputs: bool,
     ) -> Run: ...
     def flat(self, arguments: dict[str, Any]) -> Flat: ...

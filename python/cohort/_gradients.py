@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import plain
 from ._results import Outputs, parts
 
 
@@ -38,8 +39,9 @@ class Gradients:
         return Gradients(outputs, params, inputs)
 
 
-def part_bytes(result: Any, cotangent: Any) -> list[bytes | None]:
-    """For each part of a result, what weighs its floats; the number of them is checked where the result is known."""
+def part_bytes(result: Any, cotangent: Any) -> list[tuple[tuple[int, ...], bytes] | None]:
+    """For each part of a result, what weighs its floats: its shape, which is checked where the result is known, and its
+    numbers."""
     count = len(parts(result))
     if cotangent is None:
         return [None] * count
@@ -50,7 +52,8 @@ def part_bytes(result: Any, cotangent: Any) -> list[bytes | None]:
     return [None if part is None else _bytes(part) for part in cotangent]
 
 
-def _bytes(part: Any) -> bytes:
+def _bytes(part: Any) -> tuple[tuple[int, ...], bytes]:
     if hasattr(part, "detach"):
         part = part.detach().cpu()
-    return np.ascontiguousarray(part, dtype="<f4").tobytes()
+    array = np.asarray(plain(part), dtype="<f4")
+    return array.shape, array.tobytes()

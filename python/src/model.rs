@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use cohort_runtime::abi::manifest::Manifest;
+use cohort_runtime::backward::Numbers;
 use cohort_runtime::device::DeviceKind;
 use cohort_runtime::io::input::{Builder, Inputs};
 use cohort_runtime::serving::Settings;
@@ -22,6 +23,9 @@ use crate::owner::{Owner, Parts, Wanted, WeightsFrom};
 use crate::process::Process;
 use crate::run::{How, Idle, Run};
 use crate::types::Types;
+
+/// The shape and the bytes of what weighs a part of an output.
+type Given = Option<(Vec<u64>, PyBackedBytes)>;
 
 /// A program with its weights, ready to run.
 #[pyclass(frozen, module = "cohort._cohort")]
@@ -175,7 +179,7 @@ impl Model {
     }
 
     /// Begins a run whose gradients are computed, of a program that was compiled for that. `cotangents` has,
-    /// for each instance and part of its output, the bytes of the numbers that weigh its floats, or `None`.
+    /// for each instance and part of its output, the shape and the bytes of the numbers that weigh its floats, or `None`.
     #[pyo3(signature = (batch, threads, *, draw, cotangents, of_inputs))]
     fn differentiate(
         &self,
@@ -183,17 +187,17 @@ impl Model {
         batch: usize,
         threads: usize,
         draw: u64,
-        cotangents: Option<Vec<Vec<Option<PyBackedBytes>>>>,
+        cotangents: Option<Vec<Vec<Given>>>,
         of_inputs: bool,
     ) -> PyResult<Run> {
         self.check_process()?;
-        let numbers = |bytes: PyBackedBytes| -> Vec<f32> {
-            let words = bytes.chunks_exact(4);
-            words
-                .map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-                .collect()
+        let numbers = |(shape, bytes): (Vec<u64>, PyBackedBytes)| {
+            let (words, _) = bytes.as_chunks();
+            let numbers = words.iter().map(|word| f32::from_le_bytes(*word));
+            let numbers = numbers.collect();
+            Numbers { shape, numbers }
         };
-        let of_instance = |parts: Vec<Option<PyBackedBytes>>| {
+        let of_instance = |parts: Vec<Given>| {
             let parts = parts.into_iter();
             parts.map(|part| part.map(numbers)).collect()
         };

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::backward::{
-    Cotangent, Cotangents, Flat, InputGradient, InputGradients, Question,
+    Cotangent, Cotangents, Flat, InputGradient, InputGradients, Numbers, Question,
 };
 use cohort_runtime::io::feed::{Supplied, Supply};
 use cohort_runtime::io::input::Inputs;
@@ -84,7 +84,7 @@ pub struct Job {
 pub struct Wanted {
     /// By the number of the instance, for each part of its output what weighs its floats; without, the
     /// program gives a loss.
-    pub cotangents: Option<Vec<Vec<Option<Vec<f32>>>>>,
+    pub cotangents: Option<Vec<Vec<Option<Numbers>>>>,
     pub of_inputs: bool,
 }
 
@@ -271,7 +271,7 @@ fn question(wanted: Wanted, of_inputs: &OfInputs) -> Question {
 }
 
 /// Cotangents by the number of the instance.
-struct Given(Vec<Vec<Option<Vec<f32>>>>);
+struct Given(Vec<Vec<Option<Numbers>>>);
 
 impl Cotangents for Given {
     fn of(&mut self, number: u64, _: &str) -> Result<Cotangent<'_>, InstanceError> {

@@ -278,3 +278,34 @@ def test_the_example_learns():
     path = pathlib.Path(__file__).parents[1] / "examples/train_in_pytorch.py"
     trained = runpy.run_path(str(path))["train"](epochs=8, count=240)
     assert trained["accuracy"] > 0.85, trained
+
+
+def test_a_cotangent_has_the_shape_of_its_output(program):
+    m = program("param w: f32[3, 3]\nfn main(x: f32[n, 3]) -> (f32[n, 3], f32) { (x @ w, sum(x)) }", {"w": np.eye(3, dtype="f4")}, gradients=True)
+    given = [{"x": np.ones((2, 3))}]
+    good = (np.arange(6).reshape(2, 3), 1.0)
+    assert m.gradients(given, [good]).params["w"].shape == (3, 3)
+    for cotangent in ((good[0].T, 1.0), (good[0].reshape(-1), 1.0), (good[0], [1.0])):
+        with pytest.raises(cohort.InstanceError, match="it should be of shape .* and not"):
+            m.gradients(given, [cotangent])
+
+
+def test_gradients_are_pickled(m):
+    import pickle
+
+    gradients = m.gradients(instances(3), [np.ones(4)] * 3 if "tuple" not in m._manifest["result"] else [(np.ones(4), None)] * 3, inputs=True)
+    again = pickle.loads(pickle.dumps(gradients))
+    assert all(np.array_equal(again.params[name], own) for name, own in gradients.params.items())
+    assert np.array_equal(again.inputs[2][0], gradients.inputs[2][0]) and np.array_equal(again.outputs[1][0], gradients.outputs[1][0])
+
+
+def test_a_program_with_gradients_takes_the_tensors_that_others_take(program):
+    text = "dim D\nparam w: f32[D]\nfn main(x: [f32[D]], ks: [f32]) -> f32 { fold(x, 0.0, |s, one| s + sum(one * w)) + fold(ks, 0.0, |s, k| s + k) }"
+    ones = {"w": np.float32([1, 2])}
+    m, plain = program(text, ones, gradients=True), program(text, ones)
+    array, numbers = np.float32([[1, 2], [3, 4], [5, 6]]), np.float32([7, 8])
+    for x, ks in ((array, numbers), (torch.tensor(array), torch.tensor(numbers))):
+        assert m([{"x": x, "ks": ks}])[0] == plain([{"x": x, "ks": ks}])[0] == 48
+    x, ks = torch.tensor(array, requires_grad=True), torch.tensor(numbers, requires_grad=True)
+    cohort.torch.Module(m)([{"x": x, "ks": ks}]).sum().backward()
+    assert x.grad.tolist() == [[1, 2]] * 3 and ks.grad.tolist() == [1, 1]

@@ -46,7 +46,7 @@ use crate::report::stats::GradientStats;
 use crate::schedule::{Policy, Scheduler};
 use crate::threads::fiber::{Event, Fiber, Job};
 
-pub use cotangents::{Cotangent, CotangentLines, Cotangents};
+pub use cotangents::{Cotangent, CotangentLines, Cotangents, Numbers};
 use cotangents::{Seed, weigh};
 pub use inputs::{Flat, InputGradient, InputGradients};
 pub use sums::Sums;

@@ -32,9 +32,17 @@ pub enum Cotangent<'a> {
     /// JSON of the output's form: a number for each f32, and `null` for a part that does not count, or is
     /// not of f32.
     Text(&'a str),
-    /// For each of the output's [`parts`] a number for each f32 of it, in its
-    /// order, or nothing where the part does not count.
-    Parts(&'a [Option<Vec<f32>>]),
+    /// For each of the output's [`parts`] its numbers, or nothing where the part does not count.
+    Parts(&'a [Option<Numbers>]),
+}
+
+/// By what a part of an output is weighed.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    /// The length of each axis; where the part is a number or a tensor, they are its own.
+    pub shape: Vec<u64>,
+    /// One for each f32 of the part, in its order.
+    pub numbers: Vec<f32>,
 }
 
 /// Where the numbers that weigh a tensor are, once they are rows: from the handle of its first row on as
@@ -68,6 +76,7 @@ pub unsafe fn weigh(
 ) -> Result<Result<Weighed, InstanceError>, Error> {
     let mut weighing = Weighing {
         source: Source::Numbers(&[]),
+        shape: None,
         at_hand: None,
         weighed: Weighed::default(),
         total: 0.0,
@@ -86,7 +95,12 @@ pub unsafe fn weigh(
                 weighing.problem = Some(format!("of {} parts", parts.len()));
             }
             for ((ty, slot), numbers) in parts.into_iter().zip(given) {
-                if let Some(numbers) = numbers {
+                if let Some(Numbers { shape, numbers }) = numbers {
+                    let is_one = matches!(
+                        ty,
+                        Type::Scalar(_) | Type::Tensor { .. } | Type::Ragged { .. }
+                    );
+                    weighing.shape = is_one.then_some(shape);
                     let source = Source::Numbers(numbers);
                     // SAFETY: the caller's promise; the part begins at that slot.
                     unsafe { weighing.part(&mut walk, source, ty, slots.add(slot), executor)? };
@@ -100,6 +114,8 @@ pub unsafe fn weigh(
 /// A walk along an output.
 struct Weighing<'c> {
     source: Source<'c>,
+    /// Of what was given for the tensor that comes next, where it has one.
+    shape: Option<&'c [u64]>,
     /// The tensor that comes next.
     at_hand: Option<Wanted>,
     weighed: Weighed,
@@ -165,6 +181,11 @@ impl<'c> Weighing<'c> {
         if elem != Elem::F32 {
             let read = self.source.nothing(elem);
             return self.note(read);
+        }
+        if let Some(given) = self.shape.take()
+            && given != shape
+        {
+            return self.note(Err(format!("of shape {shape:?} and not {given:?}")));
         }
         let first = self.weighed.numbers.len();
         match self.source.numbers(shape, &mut self.weighed.numbers) {
