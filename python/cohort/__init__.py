@@ -13,6 +13,7 @@ from ._engine import Engine
 from ._errors import (
     ArtifactError,
     CompileError,
+    CompileWarning,
     DeviceError,
     Error,
     InstanceError,
@@ -27,6 +28,7 @@ from ._results import Outputs
 __all__ = [
     "ArtifactError",
     "CompileError",
+    "CompileWarning",
     "DeviceError",
     "Engine",
     "Error",

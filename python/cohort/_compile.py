@@ -9,17 +9,29 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
+import time
+import warnings
 from typing import Mapping
 
 from . import _weights
-from ._errors import ArtifactError, CompileError, Error, Span
+from ._cohort import in_python
+from ._errors import ArtifactError, CompileError, CompileWarning, Error, Span, WeightsError
 from ._model import Model
 from ._weights import Rename, Weights
 
 # What the file name of a kept artifact is made of changes with it.
 _CACHE_VERSION = 1
+# What a kept artifact ends with, and what the compiler said when it made it. A file that is being written is named so, and
+# nobody writes for so many seconds.
+_ARTIFACT = ".cohort"
+_WARNINGS = ".warnings"
+_UNFINISHED = ".unfinished"
+_LONGEST_WRITE = 3600
+# Weights that are not as the program declares them.
+_OF_WEIGHTS = ("E0702", "E0703")
 _DIAGNOSTIC = re.compile(r"^error(?:\[(?P<code>\w+)\])?: (?P<message>.*)$", re.MULTILINE)
 # Another file's items; a comment may stand between the two words.
 _IMPORT = re.compile(rb'\bimport(?:\s|//[^\n]*)*"([^"\n]*)"')
@@ -43,12 +55,25 @@ def compiler() -> str:
     )
 
 
-def cache_folder() -> str:
-    """Where artifacts are kept: `COHORT_CACHE`, or `cohort` in the user's folder for caches."""
-    if given := os.environ.get("COHORT_CACHE"):
-        return given
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "cohort")
+def cache_folder() -> str | None:
+    """Where artifacts are kept: `COHORT_CACHE`, or `cohort` in the user's folder for caches. Nowhere, where these are not
+    known, and where `COHORT_CACHE` is empty or relative; as the compiler has it."""
+    folder = os.environ.get("COHORT_CACHE")
+    if folder is None:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(base):
+            base = os.path.join(os.environ.get("HOME", ""), ".cache")
+        folder = os.path.join(base, "cohort")
+    return folder if os.path.isabs(folder) else None
+
+
+def _is_private(folder: str) -> bool:
+    """Whether a folder is this user's and nobody else may write there: artifacts are code."""
+    try:
+        about = os.stat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and about.st_mode & 0o022 == 0
 
 
 def compile(
@@ -73,8 +98,8 @@ def compile(
     """Compiles a program, a `.coh` file, and loads it with its weights.
 
     The program's dims are bound by the shapes of the weights, and by `dims`. What was compiled is kept by its
-    content and used again, unless `cache` is false. `entry` names a function that runs in the place of `main`;
-    with `gradients` it is compiled together with its backward, for `Model.gradients` and `cohort.torch`. With
+    content and used again, unless `cache` is false. What the compiler warns of is a `CompileWarning`. `entry` names a
+    function that runs in the place of `main`; with `gradients` it is compiled together with its backward, for `Model.gradients` and `cohort.torch`. With
     `keep_weights="bf16"` the packed weights of products have half the bytes, each rounded once. See `cohort.load` for the other arguments.
     """
     path = os.fspath(path)
@@ -101,14 +126,13 @@ def compile(
         options.append("--gradients")
     if keep_weights != "f32":
         options.append(f"--keep-weights={keep_weights}")
-    shapes = _shapes(data)
+    shapes = _weights.shapes(data)
     tool = compiler()
-    kept = None
-    if cache:
-        kept = os.path.join(cache_folder(), _key(tool, path, source, shapes, options) + ".cohort")
+    folder = cache_folder() if cache else None
+    key = _key(tool, path, source, shapes and shapes[0], options)
 
-    def model(artifact: bytes) -> Model:
-        return Model(
+    def model(artifact: bytes, said: str) -> Model:
+        made = Model(
             artifact,
             path,
             data,
@@ -118,26 +142,22 @@ def compile(
             limits=[max_depth, max_nodes, max_memory, max_steps],
             draw=draw,
         )
+        if said:
+            warnings.warn(said, CompileWarning, stacklevel=3)
+        return made
 
-    if kept is not None:
+    if folder is not None and _is_private(folder):
         try:
-            with open(kept, "rb") as file:
-                return model(file.read())
+            artifact = _kept(folder, key + _ARTIFACT)
+            return model(artifact, _said(folder, key))
         except (OSError, ArtifactError):
             # Not there, or written by a machine or a version that is not this one: made anew.
             pass
-    artifact = _run(tool, path, shapes, options, cache)
-    if kept is not None:
-        _keep(kept, artifact)
-    return model(artifact)
-
-
-def _shapes(data: str | bytes | None) -> bytes | None:
-    """How the weights file begins: the names, types and shapes of the tensors."""
-    if isinstance(data, bytes):
-        length = int.from_bytes(data[:8], "little")
-        return data[: 8 + length]
-    return None if data is None else _weights.read_header(data)
+    artifact, said = _run(tool, path, shapes, options, folder, data)
+    if folder is not None:
+        # What has an artifact has its warnings.
+        _keep(folder, ({key + _WARNINGS: said.encode()} if said else {}) | {key + _ARTIFACT: artifact})
+    return model(artifact, said)
 
 
 def _imported(path: str, source: bytes) -> list[bytes]:
@@ -186,46 +206,83 @@ def _processor() -> str:
         return platform.processor()
 
 
-def _keep(kept: str, artifact: bytes) -> None:
-    """Writes a file that others may be reading, or writing too: it is there as a whole or not at all."""
+def _kept(folder: str, name: str) -> bytes:
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def _said(folder: str, key: str) -> str:
+    """What the compiler warned of, which is there before the artifact is."""
+    try:
+        return _kept(folder, key + _WARNINGS).decode()
+    except FileNotFoundError:
+        return ""
+
+
+def _keep(folder: str, files: Mapping[str, bytes]) -> None:
+    """Writes files that others may be reading, or writing too: each is there as a whole or not at all."""
     temporary = None
     try:
-        os.makedirs(os.path.dirname(kept), exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(kept))
-        with os.fdopen(handle, "wb") as file:
-            file.write(artifact)
-        os.replace(temporary, kept)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not _is_private(folder):
+            return
+        _remove_unfinished(folder)
+        for name, content in files.items():
+            handle, temporary = tempfile.mkstemp(suffix=_UNFINISHED, dir=folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, os.path.join(folder, name))
     except OSError:
         # A cache that cannot be written is none.
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
 
 
-def _run(tool: str, path: str, shapes: bytes | None, options: list[str], cache: bool) -> bytes:
+def _remove_unfinished(folder: str) -> None:
+    """Removes what a process that died left."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(_UNFINISHED) and time.time() - entry.stat().st_mtime > _LONGEST_WRITE:
+                os.unlink(entry.path)
+
+
+def _run(
+    tool: str,
+    path: str,
+    shapes: tuple[bytes, int] | None,
+    options: list[str],
+    cache: str | None,
+    given: str | bytes | None,
+) -> tuple[bytes, str]:
+    """The artifact, and what the compiler warned of."""
     # The compiler keeps what programs have in common beside the artifacts.
-    environment = {**os.environ, "COHORT_CACHE": cache_folder() if cache else ""}
+    environment = {**os.environ, "COHORT_CACHE": cache or ""}
     with tempfile.TemporaryDirectory(prefix="cohort-") as folder:
         output = os.path.join(folder, "model.cohort")
         command = [tool, path, "--emit=artifact", "-o", output, *options]
+        weights = os.path.join(folder, "weights.safetensors")
         if shapes is not None:
             # The compiler needs no more of the weights than their shapes: the rest is a hole.
-            weights = os.path.join(folder, "weights.safetensors")
+            start, size = shapes
             with open(weights, "wb") as file:
-                file.write(shapes)
-                file.truncate(len(shapes) + _weights.data_bytes(shapes))
+                file.write(start)
+                file.truncate(len(start) + size)
             command.append(f"--weights={weights}")
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment)
         except OSError as error:
             raise CompileError(f"cannot run {tool}: {error}") from error
-        text = done.stderr.decode(errors="replace")
+        text = in_python(done.stderr.decode(errors="replace"))
         if done.returncode != 0:
-            raise _error(text, done.returncode)
+            # What it says of the file that it was given is true of what the caller gave.
+            is_of_file = weights in text
+            named = text.replace(weights, given if isinstance(given, str) else "weights")
+            raise _error(named, done.returncode, is_of_file)
         with open(output, "rb") as file:
-            return file.read()
+            return file.read(), text.strip()
 
 
-def _error(text: str, status: int) -> Error:
+def _error(text: str, status: int, is_of_weights: bool) -> Error:
     """What the compiler said, as an exception."""
     found = _DIAGNOSTIC.search(text)
     if found is None:
@@ -234,4 +291,5 @@ def _error(text: str, status: int) -> Error:
     following = _DIAGNOSTIC.search(text, found.end())
     place = _PLACE.search(text, found.end(), following.start() if following else len(text))
     span = Span(place["file"], int(place["line"]), int(place["column"])) if place else None
-    return CompileError(text.strip(), found["code"], span)
+    of_weights = is_of_weights or found["code"] in _OF_WEIGHTS
+    return (WeightsError if of_weights else CompileError)(text.strip(), found["code"], span)

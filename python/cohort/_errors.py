@@ -17,8 +17,8 @@ class Span(NamedTuple):
     column: int
 
 
-class CompileError(Error):
-    """The program does not compile. The message has all diagnostics; `code` and `span` are of the first."""
+class _Diagnosed(Error):
+    """What the compiler may have said. The message has all diagnostics; `code` and `span` are of the first."""
 
     def __init__(self, message: str, code: str | None = None, span: Span | None = None):
         super().__init__(message)
@@ -26,11 +26,20 @@ class CompileError(Error):
         self.span = span
 
     def __reduce__(self):
-        return CompileError, (self.args[0], self.code, self.span)
+        return type(self), (self.args[0], self.code, self.span)
 
 
-class WeightsError(Error):
-    """The weights are not those that the program asks for."""
+class CompileError(_Diagnosed):
+    """The program does not compile. The message has all diagnostics; `code` and `span` are of the first."""
+
+
+class CompileWarning(UserWarning):
+    """The program compiles, and the compiler has something to say of it."""
+
+
+class WeightsError(_Diagnosed):
+    """The weights are not those that the program asks for. If the compiler found that, the message has all diagnostics;
+    `code` and `span` are of the first, where they do not fit the program's declarations."""
 
 
 class ArtifactError(Error):

@@ -387,8 +387,7 @@ class Model:
             os.replace(temporary, path)
         except OSError as error:
             # The caller knows its own name of the file.
-            error.filename, error.filename2 = path, None
-            raise
+            raise OSError(error.errno, error.strerror, path) from None
         finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)

@@ -167,13 +167,32 @@ def read_header(path: str) -> bytes:
         raise WeightsError(f"cannot open {path}: {error.strerror}") from error
 
 
-def data_bytes(start: bytes) -> int:
-    """How many bytes a safetensors file has behind its header."""
+def shapes(weights: str | bytes | None) -> tuple[bytes, int] | None:
+    """How weights begin, with the names, types and shapes of the tensors; and how many bytes there are behind that."""
+    if weights is None:
+        return None
     try:
+        if isinstance(weights, bytes):
+            start, size = weights[: 8 + int.from_bytes(weights[:8], "little")], len(weights)
+        else:
+            start, size = read_header(weights), os.path.getsize(weights)
         infos = [info for name, info in json.loads(start[8:]).items() if name != "__metadata__"]
-        return max((int(info["data_offsets"][1]) for info in infos), default=0)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WeightsError(f"the weights are not a usable safetensors file: {error}") from error
+        end = max((int(info["data_offsets"][1]) for info in infos), default=0)
+    except OSError as error:
+        raise WeightsError(f"cannot open {weights}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise WeightsError(f"{unusable(weights)}: {error}") from error
+    if end != size - len(start):
+        problem = f"its tensors end at {end}, and there are {size - len(start)} bytes behind its header"
+        raise WeightsError(f"{unusable(weights)}: {problem}")
+    return start, end
+
+
+def unusable(weights: str | bytes) -> str:
+    """What is said of weights that cannot be read."""
+    if isinstance(weights, bytes):
+        return "the weights are not a usable safetensors file"
+    return f"{weights} is not a usable safetensors file"
 
 
 def write(weights: Mapping[str, Any]) -> bytes:

@@ -83,9 +83,9 @@ def layers(*shapes):
 def test_what_a_checkpoint_lacks_is_said_with_its_name(program):
     wrong = layers((3, 3), (3, 3), (3, 3))
     wrong["layer.4.weight"] = wrong.pop("layer.1.weight")
-    with pytest.raises(cohort.CompileError, match="there is `layer.4.weight`, and no `layer.1.weight`"):
+    with pytest.raises(cohort.WeightsError, match="there is `layer.4.weight`, and no `layer.1.weight`"):
         program(LAYERS, wrong)
-    with pytest.raises(cohort.CompileError, match=r"`layer.1.weight` is f32\[3, 4\]"):
+    with pytest.raises(cohort.WeightsError, match=r"`layer.1.weight` is f32\[3, 4\]"):
         program(LAYERS, layers((3, 3), (3, 4)))
     model = program(LAYERS, layers((3, 3), (3, 3)))
     with pytest.raises(cohort.WeightsError, match=r"`layer.1.weight`, for `w`: expected f32\[3, 3\], found f32\[4, 3\]"):

@@ -3,7 +3,7 @@
 //! What goes wrong in one instance is not here: it becomes that instance's error record, see
 //! [`crate::failure`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::device;
 
@@ -36,9 +36,9 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A weights file is not safetensors, or is damaged.
-    #[error("{} is not a usable safetensors file: {reason}", path.display())]
+    #[error("{} a usable safetensors file: {reason}", is_not(path))]
     BadWeights {
-        /// The file.
+        /// The file; empty where the weights were in memory.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -111,6 +111,13 @@ pub enum Error {
     /// A promise between compiler and runtime is broken; in words.
     #[error("internal error, please report it: {0}")]
     Internal(String),
+}
+
+fn is_not(path: &Path) -> String {
+    match path.as_os_str().is_empty() {
+        true => "the weights are not".to_owned(),
+        false => format!("{} is not", path.display()),
+    }
 }
 
 impl Error {

@@ -27,9 +27,10 @@ use super::object::Target;
 
 /// How many bytes are kept.
 const MOST_BYTES: u64 = 512 << 20;
-/// What the names of artifacts and of code that they are made of end with.
+/// What the names of artifacts and of code that they are made of end with, and of what Python keeps beside artifacts.
 const ARTIFACT: &str = ".cohort";
 const CODE: &str = ".code";
+const WARNINGS: &str = ".warnings";
 /// The digest behind code.
 const DIGEST_BYTES: usize = 32;
 /// A file that is being written is named so, and nobody writes for so long.
@@ -139,7 +140,10 @@ impl Cache {
             let Ok(used) = about.modified() else { continue };
             let name = path.to_string_lossy();
             let age = used.elapsed().unwrap_or_default();
-            if name.ends_with(ARTIFACT) || name.ends_with(CODE) {
+            if [ARTIFACT, CODE, WARNINGS]
+                .iter()
+                .any(|ending| name.ends_with(ending))
+            {
                 kept.push((used, about.len(), path));
             } else if name.ends_with(UNFINISHED) && age > LONGEST_WRITE {
                 let _ = fs::remove_file(path);
