@@ -20,6 +20,7 @@ from . import _weights
 from ._cohort import in_python
 from ._errors import ArtifactError, CompileError, CompileWarning, Error, Span, WeightsError
 from ._model import Model
+from ._numbers import integer
 from ._weights import Rename, Weights
 
 # What the file name of a kept artifact is made of changes with it.
@@ -108,10 +109,7 @@ def compile(
             source = file.read()
     except OSError as error:
         raise CompileError(f"cannot read {path}: {error.strerror}") from error
-    dims = dict(dims or {})
-    for name, size in dims.items():
-        if not isinstance(size, int) or isinstance(size, bool):
-            raise TypeError(f"dims: {name} is an int, not {type(size).__name__}")
+    dims = {name: integer(f"dims: {name}", size) for name, size in dict(dims or {}).items()}
     data = _weights.prepare(weights, rename)
     options = [f"--dim={name}={size}" for name, size in sorted(dims.items())]
     if gpu_arch is None and device == "gpu-sim":
@@ -141,6 +139,7 @@ def compile(
             device=device,
             limits=[max_depth, max_nodes, max_memory, max_steps],
             draw=draw,
+            entry=entry or "main",
         )
         if said:
             warnings.warn(said, CompileWarning, stacklevel=3)

@@ -7,6 +7,7 @@ import collections
 from typing import TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Iterable, Mapping
 
 from ._errors import InstanceError, QueueFull
+from ._numbers import integer, seconds
 from ._results import Outputs
 
 if TYPE_CHECKING:
@@ -88,10 +89,9 @@ class Engine:
 
     async def _submit(self, instance: Any, deadline: float | None, priority: int, is_patient: bool) -> Any:
         core = self._open()
-        if deadline is not None and not isinstance(deadline, (int, float)):
-            raise TypeError(f"deadline: seconds, not {type(deadline).__name__}")
-        if deadline is not None and not deadline >= 0:
-            raise ValueError(f"deadline: {deadline} is not a number of seconds")
+        if deadline is not None:
+            deadline = seconds("deadline", deadline)
+        priority = integer("priority", priority)
         if not -(2**31) <= priority < 2**31:
             raise ValueError(f"priority: {priority} has more than 32 bits")
         self._number += 1

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Literal, Mapping
 
-from . import _weights
+from . import _numbers, _weights
 from ._cohort import Flat
 from ._cohort import Model as _Core
 from ._cohort import Run
@@ -26,6 +26,7 @@ Instance = Mapping[str, Any]
 
 # A stream does not wait longer for instances that make a larger batch, in seconds.
 _PATIENCE = 0.005
+_MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,14 @@ class Model:
         self.types = Types(self._manifest)
         self._core.set_classes(self.types._classes)
         #: Which random numbers instances have, where a call does not say.
-        self.draw = _draw(draw)
+        self.draw = _numbers.draw(draw)
         #: Whether it was compiled for gradients.
         self.has_gradients = self._manifest.get("gradients") is not None
         #: What the entry takes and gives.
         self.signature = Signature(self._manifest, entry)
         self._stats: dict[str, Any] = {}
-        self._last: tuple[list, int, int] | None = None
+        # The instances of the last call, as long as they are there, with its batch and its draw.
+        self._last: tuple[Any, int, int] | None = None
 
     def __repr__(self) -> str:
         return f"<cohort.Model {self.signature}>"
@@ -137,8 +139,10 @@ class Model:
         With `errors="raise"` the first instance that fails raises its `InstanceError`; with `"return"` the
         outputs have the errors of those that failed. With another `draw` instances have other random numbers.
         """
-        _check(batch=batch, threads=threads, errors=errors)
-        draw = self.draw if draw is None else _draw(draw)
+        batch, threads = _numbers.count("batch", batch), _numbers.count("threads", threads, _MOST_THREADS)
+        _check_errors(errors)
+        draw = self.draw if draw is None else _numbers.draw(draw)
+        _check_instances(instances)
         if hasattr(instances, "__arrow_c_stream__") or hasattr(instances, "__arrow_c_array__"):
             instances = self._core.table(instances)
         # A call within another one's iterator, which waits for it, has a session of its own.
@@ -147,7 +151,7 @@ class Model:
         run = self._core.run(batch, threads, draw=draw, is_fed=is_fed, is_stream=is_within)
         self._calls.are_open = True
         try:
-            return self._outputs(run, instances, batch, threads, errors)
+            return self._outputs(run, instances, batch, draw, errors)
         finally:
             self._calls.are_open = is_within
 
@@ -169,7 +173,10 @@ class Model:
         each; `None` stands for what does not count. An instance that fails adds nothing. The program must have
         been compiled for it: `cohort.compile(…, gradients=True)`, or `batch-opt --gradients --emit artifact`.
         """
-        _check(batch=batch, threads=threads, errors=errors)
+        batch, threads = _numbers.count("batch", batch), _numbers.count("threads", threads, _MOST_THREADS)
+        _check_errors(errors)
+        draw = self.draw if draw is None else _numbers.draw(draw)
+        _check_instances(instances)
         if not self.has_gradients:
             raise ValueError(
                 "the program was not compiled for gradients: cohort.compile(…, gradients=True) does that, and "
@@ -188,11 +195,11 @@ class Model:
             run = self._core.differentiate(
                 batch,
                 threads,
-                draw=self.draw if draw is None else _draw(draw),
+                draw=draw,
                 cotangents=weights,
                 of_inputs=inputs,
             )
-            outputs = self._outputs(run, instances, batch, threads, errors)
+            outputs = self._outputs(run, instances, batch, draw, errors)
         shapes = {param["name"]: param["shape"] for param in self._manifest["params"]}
         return Gradients.of(outputs, run.gradients(), shapes, len(instances) if inputs else None)
 
@@ -216,12 +223,9 @@ class Model:
             return outputs
         return pyarrow.table(outputs)
 
-    def _outputs(self, run: Run, instances: Iterable[Instance], batch, threads, errors) -> Outputs:
-        if isinstance(instances, (Mapping, str, bytes)):
-            run.cancel()
-            raise TypeError("instances are a list of dicts; for one instance, a list of it")
-        if isinstance(instances, (list, tuple, Flat)):
-            self._last = (instances, batch, threads)
+    def _outputs(self, run: Run, instances: Iterable[Instance], batch: int, draw: int, errors: Errors) -> Outputs:
+        # Those of an iterator are gone afterwards.
+        self._last = (instances, batch, draw) if isinstance(instances, (list, tuple, Flat)) else None
         portions = []
         number = 0
         try:
@@ -263,7 +267,9 @@ class Model:
         """Runs instances as they come and gives each `Result` when it is there: as they end, or, `ordered`, in
         the order in which they came. At most `in_flight` are taken ahead of what was given.
         """
-        _check(in_flight=in_flight, threads=threads, errors=errors)
+        in_flight, threads = _numbers.count("in_flight", in_flight), _numbers.count("threads", threads, _MOST_THREADS)
+        _check_errors(errors)
+        _check_instances(iterable)
         return self._stream(iterable, in_flight, ordered, threads, errors)
 
     def _stream(self, iterable, in_flight, ordered, threads, errors) -> Iterator[Result]:
@@ -337,8 +343,8 @@ class Model:
             async with m.engine() as e:
                 output = await e.submit(instance, deadline=0.05)
         """
-        _check(in_flight=in_flight, max_queued=max_queued, threads=threads)
-        return Engine(self, in_flight, max_queued, threads)
+        in_flight, max_queued = _numbers.count("in_flight", in_flight), _numbers.count("max_queued", max_queued)
+        return Engine(self, in_flight, max_queued, _numbers.count("threads", threads, _MOST_THREADS))
 
     def flat(self, **arguments: Any) -> Flat:
         """Instances of arrays, an argument each, for a call: `m(m.flat(t={...}, x=array))`.
@@ -358,14 +364,16 @@ class Model:
 
     def explain(self, instances: Iterable[Instance] | None = None, *, batch: int = 256) -> dict[str, Any]:
         """How instances are batched, block by block, and where batching is lost, as `batch-run --explain=json`
-        has it. Runs the instances, or without any those of the last call."""
+        has it. Runs the instances, or without any those of the last call, unless an iterator gave them."""
+        draw = self.draw
         if instances is None:
             if self._last is None:
-                raise ValueError("nothing was run that could be explained; give instances")
-            instances, batch, _ = self._last
-        _check(batch=batch)
-        run = self._core.run(batch, 1, draw=self.draw, is_surveyed=True)
-        self._outputs(run, instances, batch, 1, "return")
+                raise ValueError("there is no last call, or an iterator gave its instances: say which ones to explain")
+            instances, batch, draw = self._last
+        _check_instances(instances)
+        batch = _numbers.count("batch", batch)
+        run = self._core.run(batch, 1, draw=draw, is_surveyed=True)
+        self._outputs(run, instances, batch, draw, "return")
         return json.loads(run.explanation or "{}")
 
     def cost(self, instance: Instance) -> int:
@@ -433,18 +441,11 @@ class _Chunks:
         self.left = instances + self.left
 
 
-def _check(errors: str = "raise", most: int = 1 << 32, **counts: int) -> None:
-    for name, count in counts.items():
-        if not isinstance(count, int) or isinstance(count, bool):
-            raise TypeError(f"{name}: an int, not {type(count).__name__}")
-        most = 1024 if name == "threads" else most
-        if not 1 <= count <= most:
-            raise ValueError(f"{name}: {count} is not between 1 and {most}")
+def _check_errors(errors: Any) -> None:
     if errors not in ("raise", "return"):
         raise ValueError(f'errors: "raise" or "return", not {errors!r}')
 
 
-def _draw(draw: int) -> int:
-    if not isinstance(draw, int) or isinstance(draw, bool) or not 0 <= draw < 1 << 64:
-        raise ValueError(f"draw is a number from 0 to 2 to the 64, not {draw!r}")
-    return draw
+def _check_instances(instances: Any) -> None:
+    if isinstance(instances, (Mapping, str, bytes)):
+        raise TypeError("instances are a list of dicts; for one instance, a list of it")

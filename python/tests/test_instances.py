@@ -231,7 +231,8 @@ class Hostile:
         ({"ks": {1, 2}}, "argument ks: expected a list, found an object of set"),
         ({"ks": b"abc"}, "argument ks: expected a list, found an object of bytes"),
         ({"x": np.ones((2, 3), np.float32)}, "argument x: expected a list (f32[n, 2]), found an array f32[2, 3]"),
-        ({"x": Hostile()}, "raised ValueError: not today"),
+        ({"x": Hostile()}, "argument x: expected an array, found an object of Hostile, which raised ValueError: not today"),
+        ({"y": [1, 2, np.float64(1e300)]}, "argument y: at [2]: expected an f32, found 1e300"),
         ({"z": 1}, "unknown key 'z': expected the arguments of the program (x, k, b, ks, y)"),
         ({7: 1}, "unknown key 7"),
         ({"id": 1.5}, "id: expected a str or an int, found 1.5"),
@@ -337,3 +338,88 @@ def test_texts(program):
     for bad in (3, None, b"x", "\ud800"):
         with pytest.raises(cohort.InstanceError, match="a string"):
             model([{"s": bad, "xs": []}])
+
+
+@pytest.mark.parametrize("element, count", [("f4", 2**33), ("f4", 2**61 - 1), ("i1", 2**62), ("f8", 2 * 10**6)])
+def test_an_array_above_the_limit_is_the_error_of_its_instance_before_anything_is_copied(program, element, count):
+    m = program("fn main(x: f32[n], y: [i32]) -> f32 { sum(x) }", max_memory=10**6)
+    large, wide = np.broadcast_to(np.zeros((), element), (count,)), np.broadcast_to(np.int8(0), (count,))
+    given = [{"x": [1, 2], "y": []}, {"x": large, "y": []}, {"x": [], "y": wide}]
+    out = m(given, errors="return")
+    assert out[0] == 3
+    assert [(error.kind, error.index) for error in out.errors] == [("memory_limit", 1), ("memory_limit", 2)]
+    fixed = program("fn main(x: f32[2]) -> f32 { sum(x) }", max_memory=10**6)
+    with pytest.raises(cohort.InstanceError, match="expected a list of 2"):
+        fixed([{"x": large}])
+
+
+def test_limits_are_named_as_in_python(program):
+    m = program("fn go(n: i32) -> i32 { if n == 0 { 0 } else { 1 + go(n - 1) } }\nfn main(n: i32) -> i32 { go(n) }", max_depth=5)
+    with pytest.raises(cohort.InstanceError, match=r"raise the limit with max_depth=$"):
+        m([{"n": 9}])
+
+
+def test_numbers_of_numpy_are_taken_wherever_numbers_are(program):
+    m = program("dim N\nfn main(x: f32[N]) -> f32 { sum(x) }", dims={"N": np.int64(2)}, draw=np.uint64(3), max_nodes=np.int32(99))
+    out = m([{"x": [1, 2], "id": np.int64(4)}], batch=np.int16(3), threads=np.uint8(2), draw=np.uint64(2**64 - 1))
+    assert out.ids == [4] and out[np.int8(0)] == 3
+    with pytest.raises(ValueError, match=r"draw is an integer from 0 to 2\*\*64 - 1, not -1"):
+        m([], draw=-1)
+    for wrong in (True, np.True_, 1.5, "3"):
+        with pytest.raises(TypeError, match="batch: an int, not"):
+            m([], batch=wrong)
+    for wrong in (True, 1.5, np.float32(2)):
+        with pytest.raises(cohort.InstanceError, match="id: expected a str or an int"):
+            m([{"x": [1, 2], "id": wrong}])
+    # The bound of threads is theirs alone.
+    assert m([{"x": [1, 2]}], batch=1025)[0] == 3
+    with pytest.raises(ValueError, match="threads: 1025 is not between 1 and 1024"):
+        m([], threads=1025)
+
+
+def test_tensors_of_pytorch_that_are_no_arrays_say_why(program):
+    torch = pytest.importorskip("torch")
+    m = program("fn main(x: f32[2], ks: [i32]) -> (f32[2], [i32]) { (x, ks) }")
+    assert m([{"x": torch.tensor([1.5, -2], dtype=torch.bfloat16), "ks": torch.tensor([3, 4])}])[0][1] == [3, 4]
+    with pytest.raises(cohort.InstanceError, match="argument x: expected an array, found an object of Tensor, which raised .*to_dense"):
+        m([{"x": torch.eye(2).to_sparse(), "ks": []}])
+    with pytest.raises(cohort.InstanceError, match="argument x: .* which raised .*meta"):
+        m([{"x": torch.ones(2, device="meta"), "ks": []}])
+
+
+def test_fields_whose_names_python_does_not_take_have_ones_of_their_own(program):
+    m = program("type E = E(from: i32, from_: i32, class: i32)\nfn main(e: E) -> (E, i32) { match e { E(a, b, c) => (e, 100 * a + 10 * b + c) } }")
+    E = m.types.E
+    e = E(from__=1, from_=2, class_=3)
+    assert m([{"e": e}, {"e": {"E": {"from": 4, "from_": 5, "class": 6}}}])[0:2] == [(e, 123), (E(4, 5, 6), 456)]
+
+
+def test_values_of_another_model_are_taken_where_their_constructors_are_the_same(program):
+    text = "type T = L(i32) | N(T, T)\nfn main(t: T) -> T {{ {} }}"
+    one, other = program(text.format("t")), program(text.format("N(t, t)"))
+    N, L = one.types.N, one.types.L
+    assert other([{"t": L(1)}])[0] == N(L(1), L(1))
+    with pytest.raises(cohort.InstanceError, match=r"expected a T \(M\), found a L of another data type"):
+        program("type T = M(i32)\nfn main(t: T) -> T { t }")([{"t": L(1)}])
+
+
+def test_one_instance_is_no_list_of_them(program):
+    m = program("fn main(x: f32) -> f32 { x }", gradients=True)
+    for call in (m, m.gradients, m.stream, m.explain):
+        with pytest.raises(TypeError, match="for one instance, a list of it"):
+            call({"x": 1.0})
+
+
+def test_a_call_by_an_iterator_is_not_explained_as_an_older_one(program):
+    m = program("fn main(x: f32) -> f32 { x }")
+    m([{"x": 1.0}])
+    assert m.explain()["instances"] == 1
+    m({"x": float(i)} for i in range(3))
+    with pytest.raises(ValueError, match="an iterator gave its instances"):
+        m.explain()
+
+
+def test_a_signature_has_the_name_of_its_function(program):
+    text = "fn main(x: f32) -> f32 { x }\nfn loss(k: i32) -> f32 { 1.0 }"
+    assert str(program(text).signature) == "main(x: f32) -> f32"
+    assert str(program(text, entry="loss").signature) == "loss(k: i32) -> f32"
