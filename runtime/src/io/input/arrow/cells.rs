@@ -137,8 +137,14 @@ pub fn number(array: &dyn Array, row: usize, elem: Elem) -> Option<u32> {
 }
 
 pub fn found(array: &dyn Array, row: usize) -> String {
-    match array.is_null(row) {
-        true => "null".to_owned(),
-        false => format!("a value of {}", array.data_type()),
+    if array.is_null(row) {
+        return "null".to_owned();
+    }
+    match (integer(array, row), array.data_type()) {
+        (Some(number), _) => number.to_string(),
+        (None, DataType::Float64) => {
+            format!("{:?}", array.as_primitive::<Float64Type>().value(row))
+        }
+        (None, ty) => format!("a value of {ty}"),
     }
 }
