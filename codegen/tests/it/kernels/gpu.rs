@@ -353,7 +353,7 @@ fn a_missing_barrier_or_wait_of_a_kernel_over_calls_is_seen() {
         ("[@n, @m]", &product, 1, 1, Precision::Tf32),
         ("[@n, @m]", &scaled, 1, 1, Precision::F32),
         ("[@n]", &online, 5, 2, Precision::F32),
-        ("[@n]", &online, 5, 2, Precision::Bf16),
+        ("[@n]", &online, 5, 3, Precision::Bf16),
         ("[]", &sums, 1, 0, Precision::F32),
     ] {
         let kernel = of_three(rows, body);
