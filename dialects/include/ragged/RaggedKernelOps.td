@@ -799,7 +799,8 @@ def Ragged_OnlineSoftmaxOp : Ragged_PackedStage<"online_softmax"> {
     matrices. A block has at most `blocks` rows and keys. Blocks of keys are taken one after another: their scores are
     computed and never stored, and what was summed with an earlier maximum is rescaled when a block raises it (Milakov
     and Gimelshein, 2018). So the keys of a block are a part of what is computed: others give other last bits. Its rows
-    change none on the CPU; on a GPU, where each row has as many threads as a block of 128 has for it, they do too.
+    change none on the CPU; on a GPU they say how many threads have a row, 4 of 32 and 2 of 64, and do. On tensor cores 64 rows
+    are 16 for each of four warps, which keep scores and weights in registers, if the depth is at most 128.
 
     `left` and `right` yield an element of the product's sides for an index of the loops, the key and the
     term; `scores` takes the product's element and yields what the softmax is of, for an index of the loops
