@@ -8,6 +8,7 @@ use cohort_abi::manifest::WeightFormat;
 use cohort_dialects::builder::extend_op;
 pub use cohort_dialects::enums::Granularity;
 use cohort_dialects::enums::{DialectEnum, Gradients, Rounding};
+use cohort_dialects::marks::{CACHES, GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
 use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_lookups,
@@ -29,7 +30,6 @@ use cohort_passes::loops::{
 };
 use cohort_passes::pass::{PassInfo, create};
 use cohort_passes::support::ir::{integer_attribute, set_attribute};
-use cohort_passes::support::waves::{CACHES, GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
 use melior::{
     Context,
     ir::{

@@ -15,6 +15,7 @@
 
 mod bucket_rows;
 mod cached;
+mod copies;
 mod counts;
 mod division;
 mod indices;
@@ -24,6 +25,7 @@ mod launched;
 mod lent;
 mod lists;
 mod on_device;
+mod operands;
 mod padded;
 mod pieces;
 mod place;

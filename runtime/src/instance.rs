@@ -3,6 +3,7 @@
 //! What an instance leaves behind when it is done, stack and memory, serves the next one.
 
 mod ahead;
+pub(crate) mod alignment;
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,6 @@ use crate::error::Error;
 use crate::execute::Executor;
 use crate::failure::{InstanceError, Stop, StoppedAt};
 use crate::io::shown::Shown;
-use crate::memory::align::Alignment;
 use crate::memory::bump::Bump;
 use crate::recorder::{Recorder, State, Stopped};
 use crate::speculation::Predictor;
@@ -21,15 +21,16 @@ use crate::threads::fiber::{Event, Fiber, Job, Signal};
 use crate::threads::strands::{StackPool, Strands, Wait};
 
 use ahead::{Ahead, Found};
+use alignment::Alignment;
 
 /// Which instance of the input it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     /// From 0 on, in the order of the input.
     pub number: u64,
-    /// Where its arguments are: a chunk of inputs,
+    /// The chunk of inputs that its arguments are in.
     pub chunk: usize,
-    /// and the instance in it.
+    /// Its number in that chunk.
     pub index: usize,
 }
 
@@ -114,9 +115,9 @@ pub struct Instance {
     pub admitted: Option<Instant>,
     /// Its id as JSON text, where values are shown.
     pub id: String,
-    /// How many values it has shown since it began,
+    /// How many values it has shown since it began.
     pub shown: u64,
-    /// and how many before it began again, which are not shown a second time.
+    /// How many it had shown before it began again, which are not shown a second time.
     pub shown_before: u64,
     strands: Strands,
     beginning: Beginning,

@@ -1,6 +1,5 @@
 //! Big aligned blocks that grow without copying, and what all memory of instances may take together.
 
-pub(crate) mod align;
 pub mod arena;
 pub mod bump;
 mod caches;

@@ -8,6 +8,7 @@ pub(crate) mod log;
 pub(crate) mod numbering;
 pub mod pack;
 pub(crate) mod parameters;
+pub mod rounding;
 pub mod slot;
 pub(crate) mod structure;
 pub(crate) mod validate;

@@ -46,9 +46,9 @@ pub struct Reuse {
 /// How instances were recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// From what was kept,
+    /// Instances whose calls were taken from what was kept.
     pub reused: u64,
-    /// and by the control program.
+    /// Instances that the control program ran for.
     pub recorded: u64,
 }
 

@@ -128,21 +128,21 @@ impl Seen {
 pub struct Predictor {
     /// Of each place: by the number of the decision, and all together. None of a place that is no truth value.
     places: Vec<Option<(Box<[Seen; NUMBERS]>, Seen)>>,
-    /// Operations that an instance has computed from one decision to the next, on the average,
+    /// Operations that an instance computes from one decision to the next, on average.
     flops: f32,
-    /// and steps that all together took.
+    /// Steps that all instances together take meanwhile.
     steps: f32,
     /// What all flushes so far took.
     computed: Work,
-    /// Checkpoints that nobody needs,
+    /// Checkpoints that nobody needs.
     idle: Vec<Checkpoint>,
-    /// and how many others there are.
+    /// How many others there are.
     in_use: usize,
-    /// Guesses that were made,
+    /// Guesses that were made.
     pub guesses: u64,
-    /// those of them that were wrong,
+    /// Guesses that were wrong.
     pub wrong: u64,
-    /// and rows that were computed behind these, for nothing.
+    /// Rows that were computed behind wrong guesses, for nothing.
     pub wasted_rows: u64,
 }
 

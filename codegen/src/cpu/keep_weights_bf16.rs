@@ -24,12 +24,12 @@ use std::collections::HashSet;
 
 use cohort_dialects::builder::{Op, operations_of, result_of};
 use cohort_dialects::keys;
+use cohort_dialects::marks::GRADIENTS;
 use cohort_passes::kernel::loop_level::{Memory, kernels};
 use cohort_passes::pass::{Outcome, PassInfo, error, remark};
 use cohort_passes::support::ir::{
     COMPUTED, blocks_of, integer_attribute, name_attribute, set_attribute, symbol_of, top_level,
 };
-use cohort_passes::support::waves::GRADIENTS;
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},

@@ -1,7 +1,7 @@
 //! How much of a product the processor's registers hold.
 
+use cohort_dialects::marks::VECTOR_REGISTERS;
 use cohort_passes::support::ir::integer_attribute;
-use cohort_passes::support::waves::VECTOR_REGISTERS;
 use melior::ir::OperationRef;
 
 /// Vectors of 16 numbers in the registers of a processor with AVX-512, which code is for where nothing is said.

@@ -18,9 +18,9 @@
 
 use cohort_dialects::builder::{Builder, Op, operands_of, result_of};
 use cohort_dialects::enums::Rounding;
+use cohort_dialects::marks::ROUNDING;
 use cohort_passes::pass::{Outcome, PassInfo};
 use cohort_passes::support::ir::{enum_attribute, erase, nested_ops, replace_uses, top_level};
-use cohort_passes::support::waves::ROUNDING;
 use melior::{
     Context,
     ir::{OperationRef, operation::OperationLike},

@@ -2,7 +2,7 @@
 
 use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block, results_of};
 use cohort_dialects::keys;
-use cohort_passes::support::waves::LIBRARY;
+use cohort_dialects::marks::LIBRARY;
 use melior::{
     dialect::llvm::{
         attributes::{Linkage, linkage},

@@ -3,9 +3,9 @@
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::Op;
 use cohort_dialects::enums::{self, DialectEnum};
+use cohort_dialects::marks::PRECISION;
 use cohort_passes::pass::{Failed, Outcome, error};
 use cohort_passes::support::ir::{set_attribute, top_level};
-use cohort_passes::support::waves::PRECISION;
 use melior::{
     Context,
     ir::{Attribute, OperationRef, operation::OperationLike},

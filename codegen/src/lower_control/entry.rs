@@ -3,12 +3,12 @@
 use cohort_abi::manifest::{Argument, Manifest, Structure};
 use cohort_dialects::builder::{Op, Val, arguments_of, operands_of, operations_of};
 use cohort_dialects::marks;
+use cohort_dialects::marks::CHOOSES_ROWS;
 use cohort_dialects::types::flatten;
 use cohort_passes::pass::{Failed, error};
 use cohort_passes::support::ir::{
     array, blocks_of, elements_of, strings, symbol_of, text_of, top_level,
 };
-use cohort_passes::support::waves::CHOOSES_ROWS;
 use melior::ir::{
     Attribute, BlockRef, OperationRef, ValueLike,
     attribute::{IntegerAttribute, TypeAttribute},

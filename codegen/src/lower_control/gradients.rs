@@ -7,6 +7,7 @@ use cohort_abi::manifest::{
 use cohort_dialects::builder::{Val, arguments_of};
 use cohort_dialects::enums::{self, Part};
 use cohort_dialects::keys::Key;
+use cohort_dialects::marks::GRADIENTS;
 use cohort_dialects::marks::{self, gradient as own};
 use cohort_dialects::types::lazy_tensor;
 use cohort_passes::level0::form_blocks::DIM;
@@ -16,7 +17,6 @@ use cohort_passes::support::ir::{
     GRADIENT_OF, array, blocks_of, elements_of, enum_attribute, name_attribute, strings, symbol_of,
     text_of,
 };
-use cohort_passes::support::waves::GRADIENTS;
 use melior::ir::{
     Attribute, OperationRef, ValueLike,
     attribute::{AttributeLike, DenseI64ArrayAttribute},

@@ -16,7 +16,7 @@ use cohort_passes::loops::{hoist_lengths, split_tails};
 use cohort_passes::pass;
 use cohort_passes::support::ir::{erase, top_level};
 use cohort_runtime::late::cohort_late;
-use cohort_runtime::threads::rounding;
+use cohort_runtime::program::rounding;
 use cohort_runtime::threads::share::cohort_share_product;
 use melior::{
     Context, ExecutionEngine,

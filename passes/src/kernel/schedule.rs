@@ -10,7 +10,7 @@ use crate::kernel::rows::layout::LANES;
 use crate::kernel::rows::stage::{PANEL, TILE_ROWS};
 use crate::pass::{Failed, error};
 use crate::support::ir::integers;
-use crate::support::waves::CACHES;
+use cohort_dialects::marks::CACHES;
 
 /// Bytes of a number.
 const NUMBER: i64 = 4;

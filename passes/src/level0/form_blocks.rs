@@ -76,9 +76,8 @@ use crate::support::ir::{
     is_tensor, is_within, key, move_before, nested_ops, op_key, remove_attribute,
     replace_uses_except, set_operand, symbol_of, users_of,
 };
-use crate::support::waves::{
-    BasicBlock, Effects, GRANULARITY, HOISTED, Role, is_dear, is_view, role, used_values,
-};
+use crate::support::waves::{BasicBlock, Effects, Role, is_dear, is_view, role, used_values};
+use cohort_dialects::marks::{GRANULARITY, HOISTED};
 use dims::Dims;
 use parts::{Part, joins_dims, parts};
 

@@ -42,7 +42,8 @@ use crate::support::ir::{
 };
 use crate::support::known::{is_known, is_made_of_a_row, is_row};
 use crate::support::products::{multiplies, size};
-use crate::support::waves::{GRADIENTS, GRANULARITY, HOISTED, Role, role};
+use crate::support::waves::{Role, role};
+use cohort_dialects::marks::{GRADIENTS, GRANULARITY, HOISTED};
 
 /// The pass `hoist-lookups`.
 pub const PASS: PassInfo = PassInfo {

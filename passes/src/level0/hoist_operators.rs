@@ -33,7 +33,8 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{op_key, set_attribute, users_of};
-use crate::support::waves::{BasicBlock, HOISTED, Role, is_dear, walk_blocks};
+use crate::support::waves::{BasicBlock, Role, is_dear, walk_blocks};
+use cohort_dialects::marks::HOISTED;
 
 /// The pass `hoist-operators`.
 pub const PASS: PassInfo = PassInfo {

@@ -38,7 +38,8 @@ use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{
     TensorType, callee_of, functions_of, nested_ops, set_attribute, symbol_of,
 };
-use crate::support::waves::{GRANULARITY, Role, role};
+use crate::support::waves::{Role, role};
+use cohort_dialects::marks::GRANULARITY;
 
 /// The pass `keep-functions`.
 pub const PASS: PassInfo = PassInfo {

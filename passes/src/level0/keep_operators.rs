@@ -19,7 +19,7 @@ use melior::{Context, ir::OperationRef};
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::set_attribute;
-use crate::support::waves::GRANULARITY;
+use cohort_dialects::marks::GRANULARITY;
 
 /// The pass `keep-operators`.
 pub const PASS: PassInfo = PassInfo {

@@ -53,7 +53,7 @@ use crate::support::ir::{
     TensorType, blocks_of, defining_op, erase, functions_of, key, move_before, nested_ops, op_key,
     replace_uses, splat_value,
 };
-use crate::support::waves::GRADIENTS;
+use cohort_dialects::marks::GRADIENTS;
 
 /// The pass `recognise-reductions`.
 pub const PASS: PassInfo = PassInfo {

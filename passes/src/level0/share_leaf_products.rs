@@ -64,7 +64,8 @@ use crate::support::ir::{
 };
 use crate::support::known::is_made_of_a_row;
 use crate::support::symbols::Symbols;
-use crate::support::waves::{GRADIENTS, GRANULARITY, close};
+use crate::support::waves::close;
+use cohort_dialects::marks::{GRADIENTS, GRANULARITY};
 
 use self::call::{Call, Made, split_concatenations};
 

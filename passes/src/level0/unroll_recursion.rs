@@ -58,7 +58,8 @@ use crate::support::ir::{
     blocks_of, callee_of, clone_op, erase, functions_of, integer_attribute, key, nested_ops,
     op_key, set_operand, symbol_of,
 };
-use crate::support::waves::{Role, UNROLL, role};
+use crate::support::waves::{Role, role};
+use cohort_dialects::marks::UNROLL;
 
 /// The pass `unroll-recursion`.
 pub const PASS: PassInfo = PassInfo {

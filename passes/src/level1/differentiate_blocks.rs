@@ -84,7 +84,8 @@ use crate::support::ir::{
     set_attribute, text_of, users_of,
 };
 use crate::support::symbols::Symbols;
-use crate::support::waves::{GRADIENTS, GRANULARITY, used_values};
+use crate::support::waves::used_values;
+use cohort_dialects::marks::{GRADIENTS, GRANULARITY};
 use rules::{Backward, NoRule, is_f32};
 use sites::View;
 

@@ -46,7 +46,8 @@ use crate::support::ir::{
     set_attribute, symbol_of, top_level, users_of,
 };
 use crate::support::origins::{Origin, Origins, adts_in};
-use crate::support::waves::{CHOOSES_ROWS, waits};
+use crate::support::waves::waits;
+use cohort_dialects::marks::CHOOSES_ROWS;
 
 /// The pass `structure-only`.
 pub const PASS: PassInfo = PassInfo {

@@ -57,8 +57,8 @@ use crate::kernel::schedule::{Processor, gpu_softmax_blocks};
 use crate::pass::{Outcome, PassInfo, error};
 use crate::support::dims::length_names;
 use crate::support::ir::erase;
-use crate::support::waves::PRECISION;
 use chain::Chain;
+use cohort_dialects::marks::PRECISION;
 
 /// The pass `online-folds`.
 pub const PASS: PassInfo = PassInfo {

@@ -8,11 +8,7 @@
 //! recursive function carries from step to step are in wave 1.
 
 use cohort_dialects::keys;
-use cohort_dialects::marks::CHECKED;
-pub use cohort_dialects::marks::{
-    CACHES, CHOOSES_ROWS, GRADIENTS, GRANULARITY, HOISTED, LIBRARY, PRECISION, ROUNDING, UNROLL,
-    VECTOR_REGISTERS,
-};
+use cohort_dialects::marks::{CHECKED, HOISTED};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 

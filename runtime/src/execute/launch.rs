@@ -13,15 +13,15 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use cohort_abi::manifest::{Operand, Unit};
 use cohort_abi::{KernelFn, OperandRef};
 
 use super::kernel::Kernel;
 use super::launched::{Inspector, Launched};
 use super::lists::Lists;
-use super::pieces::{PieceOperand, Pieces};
-use super::ragged::{RaggedLaunches, Run};
+use super::pieces::Pieces;
+use super::ragged::RaggedLaunches;
 use super::tables::Tables;
+use super::{copies, operands};
 use crate::error::Error;
 use crate::execute::workers::{Shape, Workers};
 use crate::late::{self, Interrupt};
@@ -29,7 +29,7 @@ use crate::memory::arena::PoolBase;
 use crate::memory::inputs::Lent;
 use crate::report::laps::Laps;
 use crate::report::profile::{Profile, Span};
-use crate::report::stats::{Launches, Modes};
+use crate::report::stats::Launches;
 
 /// Operations a thread between two looks at the clock: some milliseconds of any kernel.
 pub(super) const MOST_WORK: u64 = 1 << 27;
@@ -149,7 +149,7 @@ impl Flush<'_> {
             }
             let launches = &mut launches[placed.kernel as usize];
             piece_operands.clear();
-            let listed = self::operands(
+            let listed = operands::find(
                 self,
                 kernel,
                 placed,
@@ -157,7 +157,8 @@ impl Flush<'_> {
                 &mut launches.modes,
             );
             if let Some(copies) = self.copies {
-                launches.copied_rows += copy_operands(self, kernel, placed, operands, copies)?;
+                launches.copied_rows +=
+                    copies::copy_operands(self, kernel, placed, operands, copies)?;
             }
             results.clear();
             results.extend(kernel.results.iter().enumerate().map(|(result, pool)| {
@@ -240,11 +241,16 @@ impl Flush<'_> {
     }
 
     /// Where the rows of a row pool are that a launch reads as an operand, of which this is one.
-    fn base(&self, pool: usize, row: u32) -> PoolBase {
+    pub fn base(&self, pool: usize, row: u32) -> PoolBase {
         let base = self.bases[pool];
         let mut lent = self.lent.iter();
         let lent = lent.find(|lent| lent.has(pool, row));
         lent.map_or(base, |lent| lent.base(base.row_bytes))
+    }
+
+    /// The same, of a list of rows all of which have one base.
+    pub fn base_of(&self, pool: usize, rows: &[u32]) -> PoolBase {
+        self.base(pool, rows.first().copied().unwrap_or(0))
     }
 
     /// Operations of all launches, but for those of lists.
@@ -273,7 +279,7 @@ impl Flush<'_> {
     }
 
     /// Calls `run` for ranges of all rows, and looks now and then whether to go on.
-    fn each_range(
+    pub fn each_range(
         &self,
         shape: Shape,
         run: &(dyn Fn(u64, u64, *mut u8) + Sync),
@@ -300,7 +306,7 @@ impl Flush<'_> {
     }
 
     /// Calls `run` for ranges of rows that are of one call each.
-    fn each_span(
+    pub fn each_span(
         &self,
         spans: &[(u32, u32)],
         shape: Shape,
@@ -315,238 +321,6 @@ impl Flush<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Finds the mode of each operand and what the kernel is given for it; returns the work that lists
-/// take.
-fn operands<'a>(
-    flush: &Flush<'a>,
-    kernel: &Kernel,
-    placed: &Placed,
-    (operands, pieces): (&mut Vec<OperandRef>, &mut Vec<PieceOperand<'a>>),
-    modes: &mut [Modes],
-) -> u64 {
-    let entries = placed.entries as usize;
-    let mut lists = flush.lists.operands[placed.list_start..].iter();
-    let tables = placed
-        .ragged
-        .map(|ragged| flush.ragged.launches[ragged].tables);
-    let mut work = 0;
-    operands.clear();
-    for (position, (operand, modes)) in kernel.operands.iter().zip(modes).enumerate() {
-        let start = placed.index_start + position * entries;
-        let index = &flush.index[start..start + entries];
-        operands.push(match operand {
-            Operand::Scalar(_) => list_only(index),
-            Operand::Length => list_only(match (tables, kernel.form.unit) {
-                (Some(tables), Unit::Calls) => {
-                    (flush.tables).lengths(tables, kernel.form.column(position))
-                }
-                // No row asks how long its call is.
-                (Some(_), Unit::Rows) => &[],
-                (None, _) => index,
-            }),
-            Operand::Ragged { pool, .. } | Operand::Row { pool } if placed.ragged.is_some() => {
-                let launch = placed.ragged.unwrap_or(0);
-                match flush.ragged.run(launch, position) {
-                    Run::ByCall => {
-                        modes.gathered += 1;
-                        let firsts = flush.ragged.firsts(launch, position);
-                        rows_from(flush.base(*pool, firsts[0]), 0, firsts)
-                    }
-                    Run::OnePiece { first } => {
-                        modes.contiguous += 1;
-                        let base = flush.base(*pool, first);
-                        rows_from(base, first, &flush.identity[..entries])
-                    }
-                    Run::Pieces => {
-                        modes.contiguous += 1;
-                        let firsts = flush.ragged.firsts(launch, position);
-                        let base = flush.base(*pool, firsts[0]);
-                        pieces.push(PieceOperand {
-                            position,
-                            row_bytes: base.row_bytes,
-                            firsts,
-                        });
-                        rows_from(base, 0, &flush.identity[..entries])
-                    }
-                    Run::Listed { first, list } => {
-                        let list = flush.tables.list(list);
-                        let base = flush.base(*pool, first.wrapping_add(list[0]));
-                        match is_identical(list) {
-                            true => modes.identical += 1,
-                            false => modes.gathered += 1,
-                        }
-                        rows_from(base, first, list)
-                    }
-                }
-            }
-            Operand::Rows { pool } => {
-                modes.gathered += 1;
-                let base = &flush.bases[*pool];
-                let list = lists.next();
-                let (offsets, rows) = list.map_or((0, 0), |list| (list.offsets, list.rows));
-                let offsets = &flush.lists.offsets[offsets..];
-                work += base.row_bytes as u64 * u64::from(offsets[entries]);
-                OperandRef {
-                    base: base.address.cast(),
-                    index: flush.index[rows..].as_ptr(),
-                    offsets: offsets.as_ptr(),
-                }
-            }
-            Operand::Row { pool }
-            | Operand::Ragged { pool, .. }
-            | Operand::Stacked { pool, .. } => {
-                let base = flush.base(*pool, index[0]);
-                if is_contiguous(index) {
-                    modes.contiguous += 1;
-                    rows_from(base, index[0], &flush.identity[..entries])
-                } else {
-                    match is_identical(index) {
-                        true => modes.identical += 1,
-                        false => modes.gathered += 1,
-                    }
-                    rows_from(base, 0, index)
-                }
-            }
-        });
-    }
-    if let Some(tables) = tables {
-        operands.extend(flush.tables.starts(tables).map(list_only));
-        let items = flush.tables.tasks(tables).map(|(_, items)| items);
-        let items = items.filter(|_| kernel.form.division.is_some());
-        operands.extend(items.map(|items| list_only(items.as_flattened())));
-    }
-    work
-}
-
-/// What the kernel is given for rows: those that a list counts from a row of a row pool.
-fn rows_from(base: PoolBase, first: u32, list: &[u32]) -> OperandRef {
-    OperandRef {
-        base: (base.address)
-            .wrapping_add(first as usize * base.row_bytes)
-            .cast(),
-        index: list.as_ptr(),
-        offsets: std::ptr::null(),
-    }
-}
-
-/// What the kernel is given for numbers that are not rows.
-fn list_only(list: &[u32]) -> OperandRef {
-    OperandRef {
-        base: std::ptr::null(),
-        index: list.as_ptr(),
-        offsets: std::ptr::null(),
-    }
-}
-
-/// Most lists that are not end at their second element, so asking costs little.
-fn is_contiguous(index: &[u32]) -> bool {
-    let mut next = index[0];
-    index.iter().all(|row| {
-        let is_next = *row == next;
-        next = next.wrapping_add(1);
-        is_next
-    })
-}
-
-fn is_identical(index: &[u32]) -> bool {
-    index.iter().all(|row| *row == index[0])
-}
-
-/// Copies the rows of each operand that is not contiguous together; returns how many.
-fn copy_operands(
-    flush: &Flush<'_>,
-    kernel: &Kernel,
-    placed: &Placed,
-    operands: &mut [OperandRef],
-    copies: *mut u8,
-) -> Result<u64, Error> {
-    let tables = placed
-        .ragged
-        .map(|ragged| flush.ragged.launches[ragged].tables);
-    let spans = tables.and_then(|tables| flush.tables.spans(kernel, tables));
-    let mut rows = 0;
-    let mut to = copies;
-    for (operand, given) in kernel.operands.iter().zip(operands) {
-        let pool = match operand {
-            Operand::Row { pool } | Operand::Stacked { pool, .. } => pool,
-            // Where the unit is the call, its rows lie behind each other anyway.
-            Operand::Ragged { pool, .. } if kernel.form.unit == Unit::Rows => pool,
-            _ => continue,
-        };
-        if std::ptr::eq(given.index, flush.identity.as_ptr()) {
-            continue;
-        }
-        let row_bytes = flush.bases[*pool].row_bytes;
-        let copy = Copy {
-            from: *given,
-            to,
-            row_bytes,
-        };
-        let shape = Shape {
-            rows: u64::from(placed.entries),
-            row_tile: 1,
-            row_work: row_bytes as u64,
-        };
-        let run = |begin, end, _: *mut u8| copy.run(begin, end);
-        match spans {
-            // What is between the rows of calls names no row.
-            Some(spans) => flush.each_span(spans, shape, &run)?,
-            None => flush.each_range(shape, &run)?,
-        }
-        *given = OperandRef {
-            base: to.cast_const().cast(),
-            index: flush.identity.as_ptr(),
-            offsets: std::ptr::null(),
-        };
-        to = to.wrapping_add(copy_bytes(row_bytes, placed.entries));
-        rows += u64::from(placed.entries);
-    }
-    Ok(rows)
-}
-
-/// What the copy of an operand takes, so that the next one is aligned like rows are.
-fn copy_bytes(row_bytes: usize, entries: u32) -> usize {
-    (row_bytes * entries as usize).next_multiple_of(64)
-}
-
-/// The room that the copies of a launch's operands may need.
-pub(super) fn copies_bytes(kernel: &Kernel, entries: u32, bases: &[PoolBase]) -> usize {
-    let rows = kernel.operands.iter().map(|operand| match operand {
-        Operand::Row { pool } | Operand::Ragged { pool, .. } | Operand::Stacked { pool, .. } => {
-            copy_bytes(bases[*pool].row_bytes, entries)
-        }
-        // Lists are never copied.
-        Operand::Rows { .. } | Operand::Scalar(_) | Operand::Length => 0,
-    });
-    rows.sum()
-}
-
-struct Copy {
-    from: OperandRef,
-    to: *mut u8,
-    row_bytes: usize,
-}
-
-// SAFETY: threads get disjoint ranges of rows, each writes those of its range, and what is read is
-// written by nobody meanwhile.
-unsafe impl Sync for Copy {}
-
-impl Copy {
-    fn run(&self, begin: u64, end: u64) {
-        for row in begin as usize..end as usize {
-            // SAFETY: the index lists rows of the base's row pool, which was checked when it was
-            // written; the room for copies holds as many rows as the launch has calls, and does not
-            // overlap the arena.
-            unsafe {
-                let from = (self.from.base as *const u8)
-                    .add(*self.from.index.add(row) as usize * self.row_bytes);
-                let to = self.to.add(row * self.row_bytes);
-                std::ptr::copy_nonoverlapping(from, to, self.row_bytes);
-            }
-        }
     }
 }
 
@@ -590,25 +364,6 @@ impl Launch<'_> {
                 self.constants.as_ptr(),
                 scratch.cast(),
             );
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_are_told_apart() {
-        for (list, contiguous, identical) in [
-            (&[7][..], true, true),
-            (&[7, 8, 9], true, false),
-            (&[7, 7, 7], false, true),
-            (&[7, 8, 8], false, false),
-            (&[9, 8, 7], false, false),
-        ] {
-            assert_eq!(is_contiguous(list), contiguous, "{list:?}");
-            assert_eq!(is_identical(list), identical, "{list:?}");
         }
     }
 }

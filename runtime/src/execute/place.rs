@@ -3,8 +3,9 @@
 use cohort_abi::manifest::{Operand, Unit};
 
 use super::Executor;
+use super::copies::copies_bytes;
 use super::indices::all_inside;
-use super::launch::{Placed, copies_bytes};
+use super::launch::Placed;
 use super::ragged::RaggedLaunches;
 use crate::error::Error;
 use crate::memory::arena::Region;

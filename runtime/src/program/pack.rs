@@ -7,7 +7,7 @@ use cohort_abi::manifest::{Constant, Elem, Manifest, Source, WeightFormat};
 use crate::error::Error;
 use crate::memory::AlignedBuffer;
 use crate::memory::arena::{Arena, Region};
-use crate::threads::rounding;
+use crate::program::rounding;
 
 const PURPOSE: &str = "the packed weights";
 

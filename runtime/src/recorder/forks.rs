@@ -7,9 +7,9 @@ use super::Recorder;
 pub struct Forks {
     /// The budget: how many more may begin until others end.
     pub(super) left: u64,
-    /// Those that began beside their caller,
+    /// Strands that began beside their caller.
     pub side_by_side: u64,
-    /// and those that their caller ran itself, as enough waited already or there was no stack.
+    /// Strands that their caller ran itself, as enough waited already or there was no stack.
     pub in_turn: u64,
 }
 

@@ -41,9 +41,9 @@ pub struct Kind {
     pub phase: u32,
     /// The kernel's number in the manifest.
     pub kernel: u32,
-    /// How many buckets it has,
+    /// How many buckets it has.
     pub buckets: u32,
-    /// and how many all kinds before it have.
+    /// How many all kinds before it have together.
     pub first_bucket: u32,
     calls: u64,
     /// Of its calls' depths.

@@ -53,9 +53,9 @@ pub struct ServingStats {
     pub late: u64,
     /// Submissions for which there was no room.
     pub refused: u64,
-    /// Launches of kernels,
+    /// Launches of kernels.
     pub launches: u64,
-    /// and the rows that these computed.
+    /// Rows that launches computed.
     pub rows: u64,
 }
 

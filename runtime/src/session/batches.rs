@@ -80,9 +80,9 @@ pub(super) struct Chunk<'a> {
     has_begun: bool,
     /// The first instance that is not done.
     next: usize,
-    /// Instances of the next batch,
+    /// Instances of the next batch, where no batch is run again.
     most: usize,
-    /// but where batches that are run again end, the next one last.
+    /// Where batches that are run again end, the next one last.
     ends: Vec<usize>,
     /// Time that instances which run again had before.
     charged: HashMap<usize, Duration>,

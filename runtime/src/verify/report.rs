@@ -44,11 +44,11 @@ pub struct Summary {
     pub unkept: u64,
     /// Compositions whose kernels read copies of their operands.
     pub copied: u64,
-    /// Compositions that were scheduled by the agenda,
+    /// Compositions that were scheduled by the agenda.
     pub agenda: u64,
-    /// by looking ahead,
+    /// Compositions that were scheduled by looking ahead.
     pub lookahead: u64,
-    /// and by whole instances.
+    /// Compositions that were scheduled by whole instances.
     pub instancewise: u64,
     /// The numbers of threads that were tried.
     pub threads: BTreeSet<usize>,

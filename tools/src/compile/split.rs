@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohort_dialects::attributes::{Linkage, linkage};
 use cohort_dialects::builder::Op;
 use cohort_dialects::keys::{self, Key};
+use cohort_dialects::marks::LIBRARY;
 use cohort_passes::support::ir::{
     clone_op, name_attribute, nested_ops, remove_attribute, set_attribute, take_region, text_of,
     top_level,
 };
-use cohort_passes::support::waves::LIBRARY;
 use melior::{
     Context,
     ir::{

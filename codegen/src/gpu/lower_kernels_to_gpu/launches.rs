@@ -40,9 +40,9 @@ pub struct Tile<'c> {
     pub largest: Option<(Size, i64)>,
     /// The same for cards whose warpgroups multiply.
     pub grouped: Option<(Size, i64)>,
-    /// The size for flushes that are one launch, whose weights stay in shared memory,
+    /// The size for flushes that are one launch, whose weights stay in shared memory.
     pub resident: Option<Resident>,
-    /// and the one for clusters.
+    /// The same for clusters.
     pub clustered: Option<Resident>,
 }
 

@@ -68,6 +68,35 @@ struct Writer<'a, 'f, 'c> {
     last: Val<'c>,
 }
 
+impl<'a, 'f, 'c> Writer<'a, 'f, 'c> {
+    /// Of a block whose first row and column are these, and in it those that the thread has.
+    fn new(
+        e: &Emitter<'c>,
+        (frame, tile): (&'a Frame<'f, 'c>, &'a Tile<'c>),
+        size: Size,
+        [thread, warp, lane]: [Val<'c>; 3],
+        [first_row, first_column]: [Val<'c>; 2],
+        [row, column]: [Val<'c>; 2],
+    ) -> Self {
+        let total = e.times(frame.rows, tile.matrix_rows());
+        Writer {
+            frame,
+            tile,
+            size,
+            thread,
+            warp,
+            lane,
+            first_row,
+            first_column,
+            own_row: e.add(first_row, row),
+            own_column: e.add(first_column, column),
+            in_use: Cell::new(None),
+            total,
+            last: e.sub(total, e.int(1)),
+        }
+    }
+}
+
 /// A row of the tile's space: the kernel's row, and the index of the dims before the columns.
 struct TileRow<'c> {
     row: Row<'c>,
@@ -77,25 +106,11 @@ struct TileRow<'c> {
 pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, size: Size) {
     let thread = thread(e);
     let (warp, lane) = divide(e, thread, WARP);
-    let total = e.times(frame.rows, tile.matrix_rows());
     let first_row = e.times(block(e, GpuDim::X), size.block_rows());
     let first_column = e.times(block(e, GpuDim::Y), size.block_columns());
     let (row, column) = first_of_thread(e, size, warp, lane);
-    let writer = Writer {
-        frame,
-        tile,
-        size,
-        thread,
-        warp,
-        lane,
-        first_row,
-        first_column,
-        own_row: e.add(first_row, row),
-        own_column: e.add(first_column, column),
-        in_use: Cell::new(None),
-        total,
-        last: e.sub(total, e.int(1)),
-    };
+    let (first, own) = ([first_row, first_column], [row, column]);
+    let writer = Writer::new(e, (frame, tile), size, [thread, warp, lane], first, own);
     let rows = writer.rows(e);
     let sums: Vec<Sums<'c>> = tile
         .chains

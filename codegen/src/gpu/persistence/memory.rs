@@ -7,9 +7,9 @@ use crate::gpu::lower_kernels_to_gpu::tile::resident::HELD_BYTES;
 /// A function that a flush runs.
 pub struct Run {
     pub function: GpuFunction,
-    /// Whether its weights stay in shared memory,
+    /// Whether its weights stay in shared memory.
     pub is_resident: bool,
-    /// and from where on, if the function says that; else from the beginning of its own.
+    /// From which byte on these are kept, if the function says that; else from the beginning of its own shared memory.
     pub held_at: Option<i64>,
     /// How many it takes.
     pub arguments: usize,

@@ -427,9 +427,9 @@ impl<'c> Operations<'c> {
 /// A value that a strand hands over.
 struct Joined<'c> {
     value: Val<'c>,
-    /// Who uses it in the strand,
+    /// Who uses it in the strand.
     own: Vec<OperationRef<'c, 'c>>,
-    /// and in others.
+    /// Who uses it in others, by strand.
     strands: BTreeMap<usize, Vec<OperationRef<'c, 'c>>>,
 }
 

@@ -11,7 +11,7 @@
 //! ([`TensorCores`](cohort_ptx::TensorCores)) a sum of zeros is 0 whatever their signs are, so the sign of a
 //! zero may be another there.
 
-use crate::threads::rounding;
+use crate::program::rounding;
 
 /// Threads of a warp.
 pub const WARP: usize = 32;

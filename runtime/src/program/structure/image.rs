@@ -7,11 +7,11 @@ use super::{ValueForm, Visit};
 pub struct Image {
     /// The value's own slots first. Where another slot's address would be there is its place.
     pub slots: Vec<u64>,
-    /// The slots with places of others,
+    /// The slots with places of others, in order.
     pub addresses: Vec<usize>,
-    /// with numbers that choose rows,
+    /// The slots with numbers that choose rows, in order.
     pub rows: Vec<usize>,
-    /// and with handles; all in order.
+    /// The slots with handles, in order.
     pub handles: Vec<usize>,
 }
 

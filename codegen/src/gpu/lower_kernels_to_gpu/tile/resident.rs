@@ -181,8 +181,8 @@ impl<'f, 'c> Block<'f, 'c> {
         let (row, column) = divide(e, lane, columns);
         let column = e.add(e.times(across, columns), column);
         let row = e.add(e.times(down, rows), row);
-        let total = e.times(frame.rows, tile.matrix_rows());
-        let first_column = e.times(part, resident.columns);
+        let first = [first_row, e.times(part, resident.columns)];
+        let place = [row, column];
         let size = Size {
             unit: Unit::Lanes,
             rows: 1,
@@ -191,26 +191,12 @@ impl<'f, 'c> Block<'f, 'c> {
             warps: WARPS,
             stages: STAGES,
         };
-        let writer = Writer {
-            frame,
-            tile,
-            size,
-            thread,
-            warp,
-            lane,
-            first_row,
-            first_column,
-            own_row: e.add(first_row, row),
-            own_column: e.add(first_column, column),
-            in_use: Cell::new(None),
-            total,
-            last: e.sub(total, e.int(1)),
-        };
+        let threads = [thread, warp, lane];
         Block {
-            writer,
+            writer: Writer::new(e, (frame, tile), size, threads, first, place),
             resident,
             part,
-            place: [row, column],
+            place,
         }
     }
 

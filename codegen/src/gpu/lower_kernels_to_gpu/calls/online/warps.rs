@@ -1,4 +1,4 @@
-//! Softmax in registers, on tensor cores: each warp has rows of its own, and each of these four lanes.
+//! Softmax in registers, on tensor cores: each warp has rows of its own, and each row four lanes.
 //!
 //! Rows are in registers before the first keys come, where they were in shared memory. A lane has scores of its rows, finds the
 //! largest, and the four lanes of a row exchange it. Weights stay where scores were: as a factor of the second product they belong to
@@ -95,11 +95,14 @@ impl<'c> Writer<'_, 'c> {
     }
 }
 
-/// A row's weights in a step: those of the lane, the largest score so far, what was summed before is multiplied by, and the sum of
-/// all weights of the step.
+/// A row in a step.
 struct Row<'c> {
+    /// Of the lane's scores.
     weights: Vec<Val<'c>>,
+    /// The largest score so far.
     most: Val<'c>,
+    /// What earlier sums are multiplied by.
     scale: Val<'c>,
+    /// Of all weights of the step, those of other lanes among them.
     sum: Val<'c>,
 }
