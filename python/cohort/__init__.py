@@ -20,6 +20,7 @@ from ._errors import (
     QueueFull,
     Span,
     WeightsError,
+    WeightsMismatch,
 )
 from ._gradients import Gradients
 from ._model import Model, Result, load
@@ -40,6 +41,7 @@ __all__ = [
     "Result",
     "Span",
     "WeightsError",
+    "WeightsMismatch",
     "compile",
     "load",
 ]

@@ -18,7 +18,7 @@ from typing import Mapping
 
 from . import _weights
 from ._cohort import in_python
-from ._errors import ArtifactError, CompileError, CompileWarning, Error, Span, WeightsError
+from ._errors import ArtifactError, CompileError, CompileWarning, Error, Span, WeightsMismatch
 from ._model import Model
 from ._numbers import integer
 from ._weights import Rename, Weights
@@ -291,4 +291,4 @@ def _error(text: str, status: int, is_of_weights: bool) -> Error:
     place = _PLACE.search(text, found.end(), following.start() if following else len(text))
     span = Span(place["file"], int(place["line"]), int(place["column"])) if place else None
     of_weights = is_of_weights or found["code"] in _OF_WEIGHTS
-    return (WeightsError if of_weights else CompileError)(text.strip(), found["code"], span)
+    return (WeightsMismatch if of_weights else CompileError)(text.strip(), found["code"], span)

@@ -38,8 +38,12 @@ class CompileWarning(UserWarning):
 
 
 class WeightsError(_Diagnosed):
-    """The weights are not those that the program asks for. If the compiler found that, the message has all diagnostics;
-    `code` and `span` are of the first, where they do not fit the program's declarations."""
+    """The weights cannot be read, or are not those that the program asks for."""
+
+
+class WeightsMismatch(WeightsError, CompileError):
+    """The compiler found that the weights are not as the program declares them. The message has all diagnostics; `code` and
+    `span` are of the first, if that is of the program."""
 
 
 class ArtifactError(Error):

@@ -299,6 +299,7 @@ def with_header(header, data=b"\0" * 24):
 def test_weights_that_the_compiler_refuses(program, weights, change, message):
     with pytest.raises(cohort.WeightsError, match=message) as raised:
         program(DENSE, weights | change)
+    assert isinstance(raised.value, cohort.CompileError)
     assert raised.value.code in ("E0702", "E0703") and raised.value.span.file.endswith("program.coh")
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
