@@ -396,7 +396,7 @@ fn read_nodes(
     Ok((read, count))
 }
 
-/// Numbers of constructors, of so many nodes.
+/// Reads the constructor number of each of `nodes` nodes.
 fn read_tags(adt: &Adt, name: &str, value: &Bound<'_, PyAny>, nodes: usize) -> PyResult<Vec<u8>> {
     let place = format!("{name}: tags");
     let mut array = begin(&place, value, Elem::I32)?;
@@ -493,7 +493,7 @@ fn read(name: &str, array: &mut Array, elem: Elem) -> PyResult<()> {
             crate::objects::name(elem)
         ))),
         Outcome::NoMemory => Err(PyMemoryError::new_err(format!(
-            "{name}: there is no memory for the array"
+            "{name}: not enough memory for the array"
         ))),
     }
 }

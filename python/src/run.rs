@@ -96,7 +96,7 @@ impl Run {
         }
     }
 
-    /// From now on its instances come from an iterator; there is what this leads to until there are no more of them.
+    /// Marks the run as fed by an iterator; the reference that it gives is alive until the iterator is exhausted.
     pub fn is_fed(&self) -> Weak<()> {
         let fed = Arc::default();
         let until = Arc::downgrade(&fed);

@@ -54,7 +54,7 @@ impl InputBlock {
         true
     }
 
-    /// What has to be reserved before so many bytes are appended, if anything.
+    /// How much to reserve before appending `bytes` bytes; nothing if they fit.
     fn lacking(&self, bytes: usize) -> Option<usize> {
         let least = self.bytes.len() + bytes + SLACK;
         let wanted = least.max(2 * self.bytes.capacity());
