@@ -11,6 +11,9 @@ from types import SimpleNamespace
 
 from gpu_plan import THREADS, WARPS
 
+# Rows of a warpgroup.
+GROUP_ROWS = 64
+
 DATASHEET = "NVIDIA, H200 datasheet"
 # As others quote them: the paper itself was not at hand.
 PAPER = "Luo et al., arXiv:2501.12084, of an H800"
@@ -81,6 +84,52 @@ class Work:
     def of_scheduler(self):
         """Warps of a block that each of a processor's four schedulers has."""
         return self.warps / 4
+
+
+def turns_of_held(card, launch, size, rows):
+    """Blocks of columns and of rows of a launch whose weights stay, and how many tiles each of a block's warpgroups goes over."""
+    columns = launch.column_blocks("_warpgroups")
+    at_once = max(1, card.processors * columns // launch.wave_columns // columns)
+    row_blocks = min(math.ceil(rows / size.block_rows), at_once)
+    groups = size.warps // WARPS
+    return columns, row_blocks, math.ceil(math.ceil(rows / GROUP_ROWS) / (row_blocks * groups))
+
+
+def held_seconds(card, launch, size, rows, code, precision):
+    """The seconds by reason of a launch whose weights stay, and its blocks. Half of a block's warpgroups multiply while the other
+    half stores; what takes longer is what the half of a turn takes. Behind the last products a half stores by itself. Launches of a
+    wave share the processors, so each takes its share of the time."""
+    columns, row_blocks, turns = turns_of_held(card, launch, size, rows)
+    half = size.warps // WARPS // 2
+    busy = min(card.processors, row_blocks * launch.wave_columns)
+    rate = min(card.processor_rate, card.l2_rate / busy / card.tensor_clock)
+    peak = getattr(card, precision) / (2 * card.processors * 4 * card.tensor_clock)
+    steps = sum(math.ceil(terms / size.depth) for terms, _ in launch.sums)
+    of_operation = WARPS * code.macs // (GROUP_ROWS * 16)  # Columns.
+    row_bytes = GROUP_ROWS * size.depth * launch.row
+    factors = code.adds * 2 * 16 * (GROUP_ROWS + of_operation)
+    sums = 2 * 4 * GROUP_ROWS * size.block_columns
+    stored = max(1, GROUP_ROWS * size.block_columns / (4 * 32 * WARPS)) * code.stored + code.of_tile
+    latency = code.adds * card.group_latency * of_operation / 256 + code.instructions + card.shared_latency
+    options = {
+        "tensor cores": half * steps * code.adds * code.macs / peak / card.group_share,
+        "instructions": half * (steps * code.instructions + stored),
+        "shared memory": half * (steps * (factors + row_bytes) + sums) / 128,
+        "latency": steps * (latency + card.block_barrier),
+        "second cache": half * steps * row_bytes / rate,
+        "copies": steps * (card.l2_latency + half * row_bytes / rate) / (size.stages - 1),
+    }
+    reason = max(options, key=options.get)
+    end = max(half, card.once_cycles) * stored
+    weights = launch.terms * size.block_columns * launch.weight
+    begin = code.begins * card.l2_latency + weights / rate
+    cycles = {reason: 2 * turns * max(options[reason], end)}
+    if end > options[reason]:
+        cycles = {"beginnings and ends": 2 * turns * end}
+    cycles["beginnings and ends"] = cycles.get("beginnings and ends", 0) + begin + end
+    share = columns / launch.wave_columns
+    spent = {reason: share * of_it / card.tensor_clock for reason, of_it in cycles.items()}
+    return columns * row_blocks, spent
 
 
 def tile_of(launch, rows):

@@ -37,6 +37,7 @@ class Size:
     warps: int = WARPS
     stages: int = 2
     rounded: str = ""
+    held: bool = False  # Whether weights stay in shared memory, and blocks go on from rows to rows.
 
     @property
     def block_rows(self):
@@ -96,6 +97,15 @@ class Launch:
     row: int = BYTES["f32"]  # Bytes of an element of the rows that are multiplied.
     resident: Resident = None  # Of tiles: instead of the small size, in a flush that is one launch,
     clustered: Resident = None  # and in one whose blocks form clusters.
+    wave_columns: int = 0  # Blocks of columns of all launches of its wave that go on from rows to rows.
+
+    @property
+    def goes_on(self):
+        """Whether its blocks go on from rows to rows where warpgroups multiply."""
+        return "_warpgroups" in self.sizes and self.sizes["_warpgroups"].held
+
+    def column_blocks(self, end):
+        return math.ceil(self.columns / self.sizes[end].block_columns)
 
     @property
     def terms(self):
@@ -153,7 +163,23 @@ def read_kernels(text):
             launch.beside = wave > 1
             wave += wave > 0
             kernel.launches.append(launch)
+    for kernel in found.values():
+        share_processors(kernel.launches)
     return found
+
+
+def share_processors(launches):
+    """Tells launches that go on from rows to rows with how many blocks of columns they share the card's processors."""
+    waves = []
+    for launch in launches:
+        if launch.beside and waves:
+            waves[-1].append(launch)
+        else:
+            waves.append([launch])
+    for wave in waves:
+        columns = [launch.column_blocks("_warpgroups") for launch in wave if launch.goes_on]
+        for launch in wave:
+            launch.wave_columns = sum(columns) if launch.goes_on else 0
 
 
 def block_of(first, lines):
@@ -185,7 +211,8 @@ def read_launch(name, kind, head, body, memory):
         starts[f"_{of}"] = int(start or 0)
     if found := re.search(r" warpgroups \[([\d, ]+)\] from (\d+)", head):
         groups, columns, stages = numbers(found[1])
-        sizes["_warpgroups"] = Size(2, columns // 4, GROUP_TERMS, 1, WARPS * groups, stages, rounded)
+        held = bool(re.search(r" from \d+ held", head))
+        sizes["_warpgroups"] = Size(2, columns // 4, GROUP_TERMS, 1, WARPS * groups, stages, rounded, held)
         starts["_warpgroups"] = int(found[2])
     columns = numbers(re.search(r"over \[([\d, ]*)\]", head)[1])[-1]
     sums = [
@@ -217,6 +244,7 @@ class Code:
     stored: int  # Of the largest loop that is no step.
     begins: int  # Loads from the device's memory outside of steps that wait for each other.
     is_grouped: bool = False  # Whether warpgroups multiply.
+    of_tile: int = 0  # Of the loop over tiles that the steps are in, beside the loops in it.
 
 
 def width(code):
@@ -247,10 +275,18 @@ def read_code(kernel, registers, shared):
     inside = [loop for loop in loops if around and loop != around and within(loop, around)]
     of_step = len(around[2]) - sum(len(loop[2]) for loop in inside) if inside else 0
     rest = [loop for loop in loops if not any(within(loop, step) or within(step, loop) for step in steps)]
+    tiles = [loop for loop in loops if around and loop != around and within(around, loop)]
+    tiles = min(tiles, key=lambda loop: len(loop[2]), default=None)
+    if tiles:
+        # What is stored of a tile.
+        rest = [loop for loop in loops if loop != tiles and within(loop, tiles) and not within(around, loop)]
+        rest = [loop for loop in rest if not any(other != loop and within(loop, other) for other in rest)]
+    of_tile = len(tiles[2]) - len(around[2]) - sum(len(loop[2]) for loop in rest) if tiles else 0
     stored = max((len(loop[2]) for loop in rest), default=0)
     once = len(kernel.lines) - sum(len(step[2]) for step in steps) - stored
     begins = waits_outside(kernel, steps)
-    return Code(registers, shared, len(lines), adds, macs_of(lines), loads, of_step, once, stored, begins, is_grouped)
+    macs = macs_of(lines)
+    return Code(registers, shared, len(lines), adds, macs, loads, of_step, once, stored, begins, is_grouped, of_tile)
 
 
 def waits_outside(kernel, loops, panels=0, run=None):

@@ -75,6 +75,9 @@ def of_launch(card, launch, codes, precision, rows, calls, keys, slots=None, hel
             blocks, spent = of_resident_launch(card, launch, resident, launch.name + of_resident, codes, precision, rows, slots)
             return blocks, gpu_card.with_memory(card, launch, rows, spent)
         code = codes[launch.name + end]
+        if size.held:
+            blocks, spent = gpu_card.held_seconds(card, launch, size, rows, code, precision)
+            return blocks, gpu_card.with_memory(card, launch, rows, spent)
         work = gpu_card.work_of_tiles(launch, size, rows, code)
     else:
         code = codes[launch.name]

@@ -236,6 +236,10 @@ pub struct GpuFunction {
     /// Shared memory of a block, at most [`MOST_SHARED_BYTES`]; [`MOST_CLUSTER_SHARED_BYTES`] in a cluster, or where
     /// warpgroups multiply.
     pub shared_bytes: u32,
+    /// Whether a block goes on to further tiles at a stride of the grid's first dim, which then needs no more blocks than the device
+    /// has at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grid_stride: bool,
     /// What the blocks of a call are, where the unit is the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallTiles>,
@@ -284,6 +288,16 @@ impl GpuFunction {
             self.column_blocks,
         )
     }
+
+    /// The same where the device has `blocks` blocks of it at once, which is as many as there are if they go on to further tiles.
+    pub fn grid_within(&self, rows: u64, blocks: u64) -> (u64, u32) {
+        let (tiles, columns) = self.grid(rows);
+        let most = match self.grid_stride {
+            true => (blocks / u64::from(columns.max(1))).max(1),
+            false => u64::MAX,
+        };
+        (tiles.min(most), columns)
+    }
 }
 
 /// `thread(arguments, block_x, block_y, thread, shared, context)`: runs one thread of a block.
@@ -307,6 +321,13 @@ pub type SimFn = unsafe extern "C" fn(
 
 /// The symbol that a [`SimFn`] calls at a barrier, with its `context`.
 pub const BARRIER: &str = "cohort_sim_barrier";
+
+/// `fn(context, barrier: i64, threads: i64)`, called where so many threads of a block, all of some warpgroups, wait for each other at
+/// the barrier of that number, from 1 to 15: `bar.sync barrier, threads`.
+pub const NAMED_BARRIER: &str = "cohort_sim_named_barrier";
+
+/// `fn(context) -> i64`: blocks along the first dim of the grid.
+pub const GRID_DIM: &str = "cohort_sim_grid_dim";
 
 /// The symbol that a [`SimFn`] calls with its `context` where all threads of all blocks wait for each
 /// other; only [`GpuFlush::symbol`] does.
@@ -362,6 +383,7 @@ mod tests {
             tile_rows,
             column_blocks: 2,
             shared_bytes: 0,
+            grid_stride: false,
             calls: None,
         }
     }
@@ -391,6 +413,14 @@ mod tests {
         assert_eq!(function(0, 8).grid(8), (3, 2));
         assert_eq!(function(0, 8).grid(9), (4, 2));
         assert_eq!(function(0, 8).resident_grid(9), (2, 4));
+        assert_eq!(function(0, 8).grid_within(9, 5), (4, 2));
+        let strides = GpuFunction {
+            grid_stride: true,
+            ..function(0, 8)
+        };
+        assert_eq!(strides.grid_within(9, 5), (2, 2));
+        assert_eq!(strides.grid_within(9, 1), (1, 2));
+        assert_eq!(strides.grid_within(1, 100), (1, 2));
     }
 
     #[test]

@@ -1247,10 +1247,12 @@ static LogicalResult verifyWarpgroups(TilesOp tiles) {
       sums += products.getSums().size();
   }
   auto within = [](int64_t value, int64_t least, int64_t most) { return value >= least && value <= most; };
-  if (size->size() != 3 || !within((*size)[0], 1, 3) || !within((*size)[1], 8, 256) || (*size)[1] % 8 != 0 ||
-      !within((*size)[2], 2, 4) || static_cast<int64_t>(sums) * (*size)[1] > 256)
+  bool isHeld = tiles.getHeld();
+  int64_t columns = isHeld ? 128 : 256;
+  if (size->size() != 3 || !within((*size)[0], isHeld ? 4 : 1, isHeld ? 4 : 3) || !within((*size)[1], 8, columns) || (*size)[1] % 8 != 0 ||
+      !within((*size)[2], 2, 4) || static_cast<int64_t>(sums) * (*size)[1] > columns)
     return tiles.emitOpError() << "ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of "
-                               << "all at most, and 2 to 4 times the terms, but got " << *size;
+                               << "all at most, and 2 to 4 times the terms, or 4 of 128 columns with `held` weights, but got " << *size;
   if (tiles.getRounded() != cohort::cfb::Precision::bf16 || !tiles.getWeights() || !isKept || !isWhole)
     return tiles.emitOpError() << "ragged_tiles_c8: expected `warpgroups` of a tile of rows and weights in bf16, of a multiple of "
                                << warpgroupTerms << " terms";
@@ -1275,6 +1277,8 @@ LogicalResult TilesOp::verify() {
   if (getWarpgroups().has_value() != getGroupedFrom().has_value() ||
       (getGroupedFrom() && static_cast<int64_t>(*getGroupedFrom()) < 1))
     return emitOpError() << "ragged_tiles_c8: expected `warpgroups` and the rows that they are from together, at least 1";
+  if (getHeld() && !getWarpgroups())
+    return emitOpError() << "ragged_tiles_c8: expected weights that are `held` to be of `warpgroups`";
   if (getAbove() && static_cast<int64_t>(*getAbove()) < static_cast<int64_t>(getFrom()))
     return emitOpError() << "ragged_tiles_c4: expected `largest` from at least as many rows as `large`, but got "
                          << static_cast<int64_t>(*getAbove());

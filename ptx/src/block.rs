@@ -4,12 +4,14 @@
 //! round to round and from block to block. Blocks of a launch run one after another to their ends; those that are
 //! together run until all of their threads wait for other blocks.
 
+use std::collections::BTreeMap;
+
 use crate::instruction::{Function, Instruction, Product, SPECIAL, Slot};
 use crate::memory::Memory;
 use crate::mma::{Lane, WARP, multiply};
 use crate::thread::{Around, Arrival, Stop, Thread};
 use crate::view::View;
-use crate::warpgroup::{Operands, Warpgroups};
+use crate::warpgroup::{GROUP, Operands, Warpgroups};
 use crate::wgmma::WARPS;
 use crate::{Error, Launch};
 
@@ -227,6 +229,11 @@ impl Run<'_> {
                     .collect();
                 self.run_warp(block, &lanes, memory)?;
             }
+            if self.meet_at_named(block)? {
+                block.is_turned = !block.is_turned;
+                block.rounds += 1;
+                continue;
+            }
             let count = |stop: Stop| {
                 block
                     .threads
@@ -270,13 +277,76 @@ impl Run<'_> {
         let Some(warpgroups) = &mut block.warpgroups else {
             return Ok(());
         };
-        warpgroups.meet().map_err(|(pc, warps)| {
-            let message = format!(
-                "in block {:?}, {warps} of the {WARPS} warps of a warpgroup multiply, the rest do not",
-                block.at
-            );
-            Error::new(self.function.line_of(pc), message)
-        })
+        let met = warpgroups.meet();
+        met.map_err(|found| self.apart(block.at, found))
+    }
+
+    /// What is wrong where some warps of a warpgroup multiply.
+    fn apart(&self, at: (u32, u32), (pc, warps): (usize, usize)) -> Error {
+        let message = format!(
+            "in block {at:?}, {warps} of the {WARPS} warps of a warpgroup multiply, the rest do not"
+        );
+        Error::new(self.function.line_of(pc), message)
+    }
+
+    /// Lets warpgroups go on that are at a named barrier with all that it is for; whether there are some.
+    fn meet_at_named(&self, block: &mut Block) -> Result<bool, Error> {
+        let at = block.at;
+        let mut meeting: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
+        let mut line = 0;
+        for (number, group) in block.threads.chunks(GROUP).enumerate() {
+            let named = |thread: &Thread| match thread.stop {
+                Stop::NamedBarrier { barrier, threads } => Some((barrier, threads)),
+                _ => None,
+            };
+            let Some((thread, first)) = group.iter().find_map(|of| Some((of, named(of)?))) else {
+                continue;
+            };
+            line = self.function.line_of(thread.pc - 1);
+            let waiting = group.iter().filter(|thread| named(thread) == Some(first));
+            let count = waiting.count();
+            if count < GROUP {
+                let barrier = first.0;
+                let message = format!(
+                    "in block {at:?}, {count} of the {GROUP} threads of a warpgroup wait at barrier {barrier}, the rest do not"
+                );
+                return Err(Error::new(line, message));
+            }
+            meeting.entry(first).or_default().push(number);
+        }
+        let mut has_moved = false;
+        for ((barrier, threads), groups) in &meeting {
+            let count = (groups.len() * GROUP) as u64;
+            let others = meeting.keys().filter(|(other, _)| other == barrier).count();
+            if count > *threads || others > 1 {
+                let message = format!(
+                    "in block {at:?}, {count} threads wait at barrier {barrier} for {threads}, and others there for others"
+                );
+                return Err(Error::new(line, message));
+            }
+            if count < *threads {
+                continue;
+            }
+            if let Some(warpgroups) = &mut block.warpgroups {
+                let met = warpgroups.meet_groups(groups);
+                met.map_err(|found| self.apart(at, found))?;
+            }
+            for group in groups {
+                let threads = block.threads.iter_mut().skip(group * GROUP).take(GROUP);
+                threads.for_each(|thread| thread.stop = Stop::Ready);
+            }
+            has_moved = true;
+        }
+        match meeting.iter().next() {
+            Some(((barrier, threads), groups)) if !has_moved => {
+                let count = groups.len() * GROUP;
+                let message = format!(
+                    "in block {at:?}, {count} threads wait at barrier {barrier} for {threads}, and the rest elsewhere"
+                );
+                Err(Error::new(line, message))
+            }
+            _ => Ok(has_moved),
+        }
     }
 
     /// Runs the threads of a warp, given in their order, to where each has to wait for others than its warp.

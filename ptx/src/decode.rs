@@ -224,6 +224,9 @@ impl<'a> Names<'a> {
             (_, "bar.sync" | "barrier.sync" | "barrier.sync.aligned", [Operand::Number(0)]) => {
                 Instruction::Barrier
             }
+            (_, "bar.sync" | "barrier.sync" | "barrier.sync.aligned", [barrier, threads]) => {
+                Instruction::NamedBarrier(self.value(barrier, 32)?, self.value(threads, 32)?)
+            }
             (
                 _,
                 "barrier.cluster.arrive"

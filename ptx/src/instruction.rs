@@ -156,6 +156,8 @@ pub enum Instruction {
     /// Branches to the label of this number.
     BranchIndexed(Slot, Box<[u32]>),
     Barrier,
+    /// At the barrier of that number, for so many threads: those of some warpgroups.
+    NamedBarrier(Slot, Slot),
     /// The halves of a cluster's barrier, of which one orders what the thread wrote, and the other what it reads.
     ClusterArrive,
     ClusterWait,
@@ -212,6 +214,7 @@ impl Instruction {
                     product.results.to_vec(),
                 )
             }
+            Instruction::NamedBarrier(barrier, threads) => (vec![*barrier, *threads], vec![]),
             Instruction::WarpgroupMultiply(product) => {
                 (vec![product.left, product.right, product.is_added], vec![])
             }

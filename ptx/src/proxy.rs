@@ -1,9 +1,11 @@
 //! What the async proxy, through which warpgroups' products read, sees of shared memory (*PTX ISA*, "Async Proxy").
 //!
 //! What a thread wrote, by a store or by a copy that has arrived, is seen once the same thread has executed
-//! `fence.proxy.async` behind it and a barrier of the block has followed. A barrier of a cluster does not count. What
+//! `fence.proxy.async` behind it and a barrier of the block has followed, or one of some warpgroups, whose products alone see it
+//! then. A barrier of a cluster does not count. What
 //! nobody wrote is poison, and may be read. What a product that is not complete reads may not be written.
 
+use crate::warpgroup::GROUP;
 use crate::wgmma::PIECE;
 
 /// Bytes whose writer is known: those of the smallest element.
@@ -28,11 +30,11 @@ struct Write {
     fences: u32,
 }
 
-/// How many fences a thread has executed, and how many of them before the last barrier.
-#[derive(Clone, Copy, Debug, Default)]
+/// How many fences a thread has executed, and how many of them before its last barrier with each warpgroup.
+#[derive(Clone, Debug)]
 struct Fences {
     all: u32,
-    before_barrier: u32,
+    before_barrier: Vec<u32>,
 }
 
 /// Why the proxy does not see an element.
@@ -53,7 +55,13 @@ impl Proxy {
         Proxy {
             writes: vec![nobody; shared_bytes.div_ceil(ELEMENT)],
             readers: vec![0; shared_bytes.div_ceil(PIECE as usize)],
-            fences: vec![Fences::default(); threads],
+            fences: vec![
+                Fences {
+                    all: 0,
+                    before_barrier: vec![0; threads.div_ceil(GROUP)],
+                };
+                threads
+            ],
         }
     }
 
@@ -88,20 +96,31 @@ impl Proxy {
 
     /// All threads have been at a barrier.
     pub fn meet(&mut self) {
-        for fences in &mut self.fences {
-            fences.before_barrier = fences.all;
+        let groups: Vec<usize> = (0..self.fences.len().div_ceil(GROUP)).collect();
+        self.meet_groups(&groups);
+    }
+
+    /// Those of some warpgroups have been at one.
+    pub fn meet_groups(&mut self, groups: &[usize]) {
+        for group in groups {
+            for fences in self.fences.iter_mut().skip(group * GROUP).take(GROUP) {
+                for with in groups {
+                    fences.before_barrier[*with] = fences.all;
+                }
+            }
         }
     }
 
-    /// Whether a piece is seen.
-    pub fn check(&self, piece: u64) -> Result<(), Unseen> {
+    /// Whether a warpgroup sees a piece.
+    pub fn check(&self, piece: u64, group: usize) -> Result<(), Unseen> {
         let first = piece as usize / ELEMENT;
         let elements = self.writes.get(first..first + PIECE as usize / ELEMENT);
         for (write, element) in elements.unwrap_or_default().iter().zip(first..) {
             let Some(fences) = self.fences.get(write.thread as usize) else {
                 continue;
             };
-            if fences.before_barrier <= write.fences {
+            let before = fences.before_barrier.get(group).copied().unwrap_or(0);
+            if before <= write.fences {
                 return Err(Unseen {
                     address: (element * ELEMENT) as u64,
                     writer: write.thread,
@@ -141,25 +160,39 @@ mod tests {
                 is_fenced,
             })
         };
-        assert_eq!(proxy.check(16), Ok(()));
+        assert_eq!(proxy.check(16, 0), Ok(()));
         // A fence before is none.
         proxy.fence(1);
         proxy.write(1, 20, 4).unwrap();
         proxy.meet();
-        assert_eq!(proxy.check(16), unseen(1, false));
+        assert_eq!(proxy.check(16, 0), unseen(1, false));
         // Nor is another thread's.
         proxy.fence(0);
         proxy.meet();
-        assert_eq!(proxy.check(16), unseen(1, false));
+        assert_eq!(proxy.check(16, 0), unseen(1, false));
         proxy.fence(1);
-        assert_eq!(proxy.check(16), unseen(1, true));
+        assert_eq!(proxy.check(16, 0), unseen(1, true));
         proxy.meet();
-        assert_eq!(proxy.check(16), Ok(()));
+        assert_eq!(proxy.check(16, 0), Ok(()));
         // The last write counts, of each element apart.
         proxy.write(0, 20, 2).unwrap();
-        assert_eq!(proxy.check(16), unseen(0, false));
-        assert_eq!(proxy.check(0), Ok(()));
-        assert_eq!(proxy.check(32), Ok(()));
+        assert_eq!(proxy.check(16, 0), unseen(0, false));
+        assert_eq!(proxy.check(0, 0), Ok(()));
+        assert_eq!(proxy.check(32, 0), Ok(()));
+    }
+
+    #[test]
+    fn a_barrier_of_a_warpgroup_is_for_its_own_products() {
+        let mut proxy = Proxy::new(2 * GROUP, 64);
+        proxy.write(GROUP + 1, 16, 16).unwrap();
+        proxy.fence(GROUP + 1);
+        proxy.meet_groups(&[0]);
+        assert!(proxy.check(16, 1).is_err());
+        proxy.meet_groups(&[1]);
+        assert_eq!(proxy.check(16, 1), Ok(()));
+        assert!(proxy.check(16, 0).is_err());
+        proxy.meet_groups(&[0, 1]);
+        assert_eq!(proxy.check(16, 0), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,10 @@ use crate::instruction::{Access, Function, Instruction, MemoryOperand, Space};
 use crate::memory::{Copy, Groups, Memory};
 use crate::mma::WARP;
 use crate::view::View;
-use crate::warpgroup::Warpgroups;
+use crate::warpgroup::{GROUP, Warpgroups};
+
+/// Barriers that a block has.
+const BARRIERS: u64 = 16;
 
 /// Branches backward that a thread takes without waiting for anything, at the most: more is a loop without an end.
 const MOST_TURNS: u32 = 1 << 31;
@@ -17,6 +20,11 @@ pub enum Stop {
     Ready,
     /// For all threads of its block.
     Barrier,
+    /// For threads of its block, of this number together, at the barrier of that one.
+    NamedBarrier {
+        barrier: u64,
+        threads: u64,
+    },
     /// For all threads of its warp, at the instruction of this number.
     Warp(usize),
     /// For all threads of its cluster's blocks, at the instruction of this number.
@@ -385,6 +393,20 @@ impl Thread {
                     }
                 }
                 Instruction::Barrier => break Stop::Barrier,
+                Instruction::NamedBarrier(barrier, threads) => {
+                    let [barrier, threads] =
+                        [barrier, threads].map(|slot| registers[*slot as usize]);
+                    let is_of_groups = threads > 0 && threads.is_multiple_of(GROUP as u64);
+                    if !(1..BARRIERS).contains(&barrier) || !is_of_groups {
+                        let message = format!(
+                            "waits at barrier {barrier} for {threads} threads: those from 1 to {} are interpreted, \
+                             for multiples of {GROUP}",
+                            BARRIERS - 1
+                        );
+                        return Err(around.wrong(pc, message));
+                    }
+                    break Stop::NamedBarrier { barrier, threads };
+                }
                 Instruction::ClusterArrive => {
                     let before = std::mem::replace(&mut self.arrival, Arrival::Arrived);
                     if before != Arrival::None {

@@ -13,6 +13,9 @@ use crate::mma::{TensorCores, WARP};
 use crate::proxy::{Proxy, Unseen};
 use crate::wgmma::{Descriptor, Line, PIECE, ROWS, WARPS, place, sum};
 
+/// Threads of a warpgroup.
+pub const GROUP: usize = WARPS * WARP;
+
 /// Of a block.
 #[derive(Debug)]
 pub struct Warpgroups {
@@ -164,7 +167,8 @@ impl Warpgroups {
                     "reads {PIECE} bytes at {piece:#x}, outside the {all} bytes of shared memory"
                 ));
             }
-            self.proxy.check(piece).map_err(Unseen::problem)?;
+            let seen = self.proxy.check(piece, warp / WARPS);
+            seen.map_err(Unseen::problem)?;
         }
         for piece in pending.pieces(warp) {
             self.proxy.hold(piece);
@@ -357,14 +361,35 @@ impl Warpgroups {
     /// All threads are at a barrier, or have ended; otherwise the product that some warps of a warpgroup left out, and
     /// how many did not.
     pub fn meet(&mut self) -> Result<(), (usize, usize)> {
-        for (warps, sequence) in self.warps.chunks(WARPS).zip(&self.sequences) {
-            if let Some((pc, _)) = sequence.products.front() {
-                let begun = warps.iter().filter(|warp| warp.begun > sequence.before);
-                return Err((*pc, begun.count()));
-            }
+        for group in 0..self.sequences.len() {
+            self.are_together(group)?;
         }
         self.proxy.meet();
         Ok(())
+    }
+
+    /// The same of the threads of some warpgroups at their barrier.
+    pub fn meet_groups(&mut self, groups: &[usize]) -> Result<(), (usize, usize)> {
+        for group in groups {
+            self.are_together(*group)?;
+        }
+        self.proxy.meet_groups(groups);
+        Ok(())
+    }
+
+    /// Whether the warps of a warpgroup have begun as many products.
+    fn are_together(&self, group: usize) -> Result<(), (usize, usize)> {
+        let Some(sequence) = self.sequences.get(group) else {
+            return Ok(());
+        };
+        let warps = self.warps.iter().skip(group * WARPS).take(WARPS);
+        match sequence.products.front() {
+            Some((pc, _)) => {
+                let begun = warps.filter(|warp| warp.begun > sequence.before);
+                Err((*pc, begun.count()))
+            }
+            None => Ok(()),
+        }
     }
 }
 

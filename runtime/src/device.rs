@@ -151,6 +151,9 @@ pub trait Device {
     /// For messages: `NVIDIA H200 (cuda:0)`.
     fn name(&self) -> &str;
 
+    /// How many blocks it runs at the least at the same time: its multiprocessors.
+    fn processors(&self) -> u32;
+
     /// Another one of the same device, which works at the same time as this one and whose functions have the same numbers.
     /// These constants, which nobody writes any more, lie there at the addresses that it gives. Nothing where there is
     /// no other.

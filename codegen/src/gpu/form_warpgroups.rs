@@ -8,13 +8,16 @@
 //! ragged.tiles over [2048] small […] large […] from 256 largest [8, 16, 32, 4, 8, 3] from 2048 rounded bf16 weights { … }
 //! // becomes
 //! ragged.tiles over [2048] small […] large […] from 256 largest [8, 16, 32, 4, 8, 3] from 2048
-//!     warpgroups [3, 256, 4] from 3072 rounded bf16 weights { … }
+//!     warpgroups [4, 128, 3] from 2048 held rounded bf16 weights { … }
 //! ```
 //!
-//! A block has three warpgroups, one below the other, of 64 rows each, and 256 columns of all sums together, or as many as are a
-//! multiple of 8 of each sum: of sizes whose sums fit registers it reads the fewest bytes for what it multiplies. It has as many
-//! buffers of 64 terms as shared memory has room for, up to four. The size is used once there are enough rows to give each
-//! multiprocessor a block.
+//! Where all terms of 128 columns have room in shared memory, a block's weights stay there (`held`). It has four warpgroups, of 64 rows
+//! each, and goes on from rows to rows: two multiply while the others store what is made of their sums, and rows alone come from the
+//! second cache.
+//!
+//! Elsewhere a block has three warpgroups, one below the other, and 256 columns: of sizes whose sums fit registers it reads the fewest
+//! bytes for what it multiplies. Columns are those of all sums together, a multiple of 8 of each. Either has as many buffers of 64
+//! terms as shared memory has room for, up to four. The size is used once there are enough rows to give each multiprocessor a block.
 //!
 //! Weights are rounded when they are loaded, once more: column after column, as the instruction reads them.
 //!
@@ -29,7 +32,7 @@ use cohort_passes::support::ir::{set_attribute, top_level};
 use melior::{
     Context,
     ir::{
-        OperationRef,
+        Attribute, OperationRef,
         attribute::{DenseI64ArrayAttribute, IntegerAttribute},
         r#type::IntegerType,
     },
@@ -37,7 +40,7 @@ use melior::{
 
 use super::lower_kernels_to_gpu::function::MOST_CLUSTER_SHARED;
 use super::lower_kernels_to_gpu::launches::{self, Tile};
-use super::lower_kernels_to_gpu::tile::{GROUP_TERMS, Size};
+use super::lower_kernels_to_gpu::tile::{GROUP_TERMS, Panels, Size};
 use super::plan_kernels_for_gpu::rows_from;
 
 /// The pass `form-warpgroups`.
@@ -48,11 +51,12 @@ pub const PASS: PassInfo = PassInfo {
     run,
 };
 
-/// Warpgroups of a block: each thread has 128 sums and there are registers for 384 threads of that.
-const GROUPS: i64 = 3;
+/// Warpgroups of a block, and columns of all its sums: half as many sums has each thread, and registers are for 384 threads with
+/// 128 of them.
+const STREAMED: [i64; 2] = [3, 256];
 
-/// Columns of all sums of a block.
-const COLUMNS: i64 = 256;
+/// The same where weights stay in shared memory: two pairs of warpgroups that take turns.
+const HELD: [i64; 2] = [4, 128];
 
 /// Buffers, the best first.
 const STAGES: [i64; 3] = [4, 3, 2];
@@ -65,7 +69,11 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     let kernels = top_level(gpu).into_iter();
     for kernel in kernels.filter(|op| Op::RaggedKernel.is(*op)) {
         for tile in launches::tiles(kernel)? {
-            let (numbers, from) = match size(&tile) {
+            let Chosen {
+                numbers,
+                from,
+                is_held,
+            } = match size(&tile) {
                 Ok(size) => size,
                 Err(reason) => {
                     if tile.precision == Precision::Bf16 && tile.largest.is_some() {
@@ -83,15 +91,25 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
                 keys::GROUPED_FROM,
                 IntegerAttribute::new(ty, from).into(),
             );
+            if is_held {
+                set_attribute(tile.op, keys::HELD, Attribute::unit(context));
+            }
         }
     }
     Ok(())
 }
 
-/// The size of a tile, and the rows of the kernel from which on it is used; or why it has none.
-fn size(tile: &Tile<'_>) -> Result<([i64; 3], i64), &'static str> {
+/// A size, and the rows of the kernel from which on it is used.
+struct Chosen {
+    numbers: [i64; 3],
+    from: i64,
+    /// Whether weights stay in shared memory.
+    is_held: bool,
+}
+
+/// The size of a tile, or why it has none.
+fn size(tile: &Tile<'_>) -> Result<Chosen, &'static str> {
     let gates = tile.gates();
-    let columns = COLUMNS / gates.all / 8 * 8;
     let segments = || tile.chains.iter().flat_map(|chain| &chain.segments);
     if !tile.small.keeps_rows() {
         return Err("its rows are not kept in bf16");
@@ -102,16 +120,21 @@ fn size(tile: &Tile<'_>) -> Result<([i64; 3], i64), &'static str> {
     if segments().any(|segment| segment.k % GROUP_TERMS != 0) {
         return Err("its number of terms is not a multiple of 64");
     }
-    if columns > tile.columns() {
-        return Err("it has fewer columns than a block");
-    }
-    let numbers = |stages| [GROUPS, columns, stages];
-    let has_room = |stages: &i64| {
-        Size::of_warpgroups(numbers(*stages)).shared_bytes(gates) <= MOST_CLUSTER_SHARED
+    let sizes = |[groups, columns]: [i64; 2]| {
+        let columns = columns / gates.all / 8 * 8;
+        let stages = STAGES.iter().filter(move |_| columns <= tile.columns());
+        stages.map(move |stages| [groups, columns, *stages])
     };
-    let stages = STAGES.into_iter().find(has_room);
-    let numbers = numbers(stages.ok_or("a block has no room for two buffers")?);
+    let has_room = |bytes: i64| bytes <= MOST_CLUSTER_SHARED;
+    let held = sizes(HELD).find(|size| has_room(Panels::new(*size).shared_bytes(tile)));
+    let streamed = |size: &[i64; 3]| has_room(Size::of_warpgroups(*size).shared_bytes(gates));
+    let numbers = held.or_else(|| sizes(STREAMED).find(streamed));
+    let numbers = numbers.ok_or("it has fewer columns than a block")?;
     let from = rows_from(Size::of_warpgroups(numbers), gates, tile.matrix_rows());
     let largest = tile.largest.map_or(tile.large.1, |(_, from)| from);
-    Ok((numbers, from.max(largest)))
+    Ok(Chosen {
+        numbers,
+        from: from.max(largest),
+        is_held: held.is_some(),
+    })
 }

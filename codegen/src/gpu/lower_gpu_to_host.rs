@@ -8,7 +8,7 @@
 //!
 //! Asynchronous copies, waits for them, roundings, shuffles and the products of a warp are calls too: an
 //! `nvvm.mma.sync` leaves the thread's registers in memory and calls `cohort_sim_multiply`, which goes
-//! on to the next thread until all of the warp are there. An `nvvm.wgmma.mma_async` does so for a warpgroup, and is done at once:
+//! on to the next thread until all of the warp are there, as a named barrier does until its threads are. An `nvvm.wgmma.mma_async` does so for a warpgroup, and is done at once:
 //! fences and waits for it are nothing here. An address of shared memory as a number counts from the block's first byte.
 //!
 //! ```mlir
@@ -47,8 +47,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use cohort_abi::gpu::{
-    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, MULTIPLY, MULTIPLY_GROUP, SHUFFLE,
-    TO_BF16_PAIR, TO_TF32, WAIT,
+    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, GRID_DIM, MULTIPLY, MULTIPLY_GROUP,
+    NAMED_BARRIER, SHUFFLE, TO_BF16_PAIR, TO_TF32, WAIT,
 };
 use cohort_dialects::attributes::GpuDim;
 use cohort_dialects::builder::{
@@ -111,8 +111,10 @@ fn registers(operation: OperationRef<'_, '_>) -> Option<i64> {
 }
 
 /// The functions of the runtime.
-const CALLED: [&str; 11] = [
+const CALLED: [&str; 13] = [
     BARRIER,
+    NAMED_BARRIER,
+    GRID_DIM,
     GRID_BARRIER,
     CLUSTER_BARRIER,
     COPY,
@@ -134,6 +136,8 @@ fn type_of<'c>(b: &Builder<'c>, called: &str) -> Type<'c> {
         MULTIPLY => b.function_type(&[pointer, int, pointer], &[]),
         MULTIPLY_GROUP => b.function_type(&[pointer, int, int, int, pointer], &[]),
         SHUFFLE => b.function_type(&[pointer, float, int], &[float]),
+        GRID_DIM => b.function_type(&[pointer], &[int]),
+        NAMED_BARRIER => b.function_type(&[pointer, int, int], &[]),
         TO_TF32 => b.function_type(&[float], &[b.i32()]),
         TO_BF16_PAIR => b.function_type(&[float, float], &[b.i32()]),
         _ => b.function_type(&[pointer], &[]),
@@ -151,6 +155,8 @@ fn called(operation: OperationRef<'_, '_>) -> Option<&'static str> {
             _ => return None,
         },
         Some(Op::GpuBarrier) => BARRIER,
+        Some(Op::NvvmBarrier) => NAMED_BARRIER,
+        Some(Op::GpuGridDim) if GpuDim::of(operation) == Some(GpuDim::X) => GRID_DIM,
         Some(Op::NvvmCpAsyncSharedGlobal) => COPY,
         Some(Op::NvvmCpAsyncCommitGroup) => COMMIT,
         Some(Op::NvvmCpAsyncWaitGroup) => WAIT,
@@ -455,6 +461,19 @@ fn lower_call<'c>(b: &Builder<'c>, operation: OperationRef<'c, 'c>, new: Argumen
         MULTIPLY => Some(lower_product(b, operation, &operands, new)?),
         MULTIPLY_GROUP => Some(lower_product_of_group(b, operation, &operands, new)?),
         SHUFFLE => Some(lower_shuffle(b, operation, &operands, new)?),
+        NAMED_BARRIER => {
+            let [barrier, threads] = operands[..] else {
+                let message = "expected the number of a barrier, and of its threads";
+                return Err(error(operation, message));
+            };
+            let [barrier, threads] = [barrier, threads].map(|number| b.extui(number, i64));
+            b.func_call(NAMED_BARRIER, &[new.context, barrier, threads], &[]);
+            None
+        }
+        GRID_DIM => {
+            let blocks = result_of(b.func_call(GRID_DIM, &[new.context], &[i64]), 0);
+            Some(b.index_cast(blocks, result_of(operation, 0).r#type()))
+        }
         TO_TF32 => Some(result_of(b.func_call(TO_TF32, &operands, &[b.i32()]), 0)),
         TO_BF16_PAIR => {
             let bits = result_of(b.func_call(TO_BF16_PAIR, &operands, &[b.i32()]), 0);

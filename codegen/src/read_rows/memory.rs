@@ -35,6 +35,7 @@ pub struct Entries<'c> {
 }
 
 /// What a function gets of operands and results.
+#[derive(Clone)]
 pub struct Arguments<'a, 'c> {
     pub kernel: &'a Kernel<'c>,
     pub operands: Vec<OperandFields<'c>>,

@@ -193,7 +193,7 @@ impl Simulator {
         let mut prepared = self.prepare(call, rows);
         for launch in &self.kernels[call.kernel].launches {
             let function = how.tiles.function(launch, rows as u64);
-            let grid = function.grid(rows as u64);
+            let grid = function.grid_within(rows as u64, 1);
             self.launch(function, &prepared.arguments, grid, how.order);
         }
         read_outputs(&mut prepared.outputs)
@@ -210,7 +210,7 @@ impl Simulator {
         let mut prepared = self.prepare(call, rows);
         for launch in &self.kernels[call.kernel].launches {
             let function = tiles.function(launch, rows as u64);
-            let (x, y) = function.grid(rows as u64);
+            let (x, y) = function.grid_within(rows as u64, 1);
             let launch = cohort_ptx::Launch {
                 grid: (x as u32, y),
                 threads: function.threads,

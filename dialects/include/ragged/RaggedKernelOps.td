@@ -651,6 +651,8 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
     A tile whose rows are kept in `bf16` and whose weights are rounded to it may have a size for cards whose warpgroups multiply
     (sm_90a), of launches of at least as many rows as it is `from`. Its three numbers are the warpgroups of a block, of which each has
     64 rows, the columns of each sum that a block has, and how many times 64 terms are in shared memory or on their way.
+    Where they have `held` weights, those of a block's columns are in shared memory from its beginning to its end. The block goes on to
+    further rows at a stride of the grid, of which each warpgroup computes 64 by itself; its 64 terms are of rows alone.
 
     - `ragged_tiles_c1`: it is in a `gpu.module`, and the loops have lengths of at least one and fewer than 2^31 iterations.
     - `ragged_tiles_c2`: a thread has 1 to 16 rows and 1, 2 or 4 columns, one warp lies beside another's rows, and the terms
@@ -666,8 +668,8 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
       multiples of that and are filled to no more by the other sizes, and of rows that are copied by 4 elements. The same
       holds of `clustered`, of whose columns the tile has at most 16 times as many.
     - `ragged_tiles_c8`: `warpgroups` are of a tile that is rounded to `bf16`, with `weights`, whose rows are kept in it. They are 1
-      to 3, with a multiple of 8 columns, at most 256 of all sums together, and 2 to 4 times 64 terms. Other sizes fill terms to no
-      more, and it is `from` at least 1 row.
+      to 3, with a multiple of 8 columns, at most 256 of all sums together, and 2 to 4 times 64 terms; or 4 with at most 128 columns,
+      whose weights are `held`. Other sizes fill terms to no more, and it is `from` at least 1 row.
 
     ```mlir
     ragged.tiles over [28] small [2, 1, 16, 1] large [8, 2, 16, 1] from 512 {
@@ -682,13 +684,13 @@ def Ragged_TilesOp : Ragged_Op<"tiles", [
   }];
   let arguments = (ins DenseI64ArrayAttr:$over, DenseI64ArrayAttr:$small, DenseI64ArrayAttr:$large, I64Attr:$from,
                        OptionalAttr<DenseI64ArrayAttr>:$largest, OptionalAttr<I64Attr>:$above,
-                       OptionalAttr<DenseI64ArrayAttr>:$warpgroups, OptionalAttr<I64Attr>:$grouped_from,
+                       OptionalAttr<DenseI64ArrayAttr>:$warpgroups, OptionalAttr<I64Attr>:$grouped_from, UnitAttr:$held,
                        OptionalAttr<DenseI64ArrayAttr>:$resident, OptionalAttr<DenseI64ArrayAttr>:$clustered,
                        OptionalAttr<Cfb_PrecisionAttr>:$rounded, UnitAttr:$weights);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `over` $over `small` $small `large` $large `from` $from (`largest` $largest^ `from` $above)?
-    (`warpgroups` $warpgroups^ `from` $grouped_from)? (`resident` $resident^)? (`clustered` $clustered^)? (`rounded` `` $rounded^)? (`weights` $weights^)?
+    (`warpgroups` $warpgroups^ `from` $grouped_from)? (`held` $held^)? (`resident` $resident^)? (`clustered` $clustered^)? (`rounded` `` $rounded^)? (`weights` $weights^)?
     attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;

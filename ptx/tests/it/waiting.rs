@@ -32,6 +32,57 @@ fn a_barrier_that_some_do_not_reach_is_told() {
     assert_eq!(error, expected);
 }
 
+/// The warpgroups of a block hand words to neighbours of their own, the one a second time.
+fn hand_over_in_groups(barrier: &str) -> Result<Vec<u32>, String> {
+    let body = format!(
+        "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s32 %r2, %r1, 1; and.b32 %r2, %r2, 127;
+         and.b32 %r3, %r1, 128; or.b32 %r2, %r2, %r3; mul.wide.u32 %rd3, %r2, 4; mov.b64 %rd4, s;
+         add.s64 %rd5, %rd4, %rd2; add.s64 %rd6, %rd4, %rd3; shr.u32 %r4, %r1, 7; add.s32 %r5, %r4, 1; mov.b32 %r8, %r1;
+         $L_turn: st.shared.b32 [%rd5], %r8;
+{barrier}
+         ld.shared.b32 %r8, [%rd6];
+bar.sync %r5, 128; add.s32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 2; @%p1 bra $L_turn;
+         add.s64 %rd7, %rd1, %rd2; st.global.b32 [%rd7], %r8; ret;"
+    );
+    let run = Case::new(&body, 256).threads(256).run();
+    run.map_err(|problem| problem.to_string())
+}
+
+#[test]
+fn a_warpgroup_waits_for_itself_alone() {
+    let neighbour = |thread: u32, by: u32| (thread + by) % 128 + thread / 128 * 128;
+    let right = |thread| neighbour(thread, if thread < 128 { 2 } else { 1 });
+    let right: Vec<u32> = (0..256).map(right).collect();
+    assert_eq!(hand_over_in_groups("bar.sync %r5, 128;").unwrap(), right);
+    assert_ne!(hand_over_in_groups("").unwrap(), right);
+    for (barrier, message) in [
+        (
+            "bar.sync 3, 128;",
+            "256 threads wait at barrier 3 for 128, and others there for others",
+        ),
+        (
+            "@%p1 bar.sync %r5, 128;",
+            "128 threads of a warpgroup wait at barrier 1, the rest do not",
+        ),
+        (
+            "bar.sync %r5, 64;",
+            "waits at barrier 1 for 64 threads: those from 1 to 15 are interpreted, for multiples of 128",
+        ),
+        (
+            "bar.sync %r1, 128;",
+            "for 128 threads: those from 1 to 15 are interpreted, for multiples of 128",
+        ),
+        (
+            "bar.sync 3, 384;",
+            "256 threads wait at barrier 3 for 384, and the rest elsewhere",
+        ),
+    ] {
+        let barrier = barrier.replace("@%p1", "setp.gt.u32 %p1, %r1, 40; @%p1");
+        let problem = hand_over_in_groups(&barrier).unwrap_err();
+        assert!(problem.contains(message), "{barrier}: {problem}");
+    }
+}
+
 /// Blocks add up what all of them wrote, with a barrier of the grid in between.
 fn add_up(barrier: &str, is_together: bool) -> Case {
     let body = format!(

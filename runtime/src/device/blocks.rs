@@ -124,6 +124,7 @@ mod tests {
             tile_rows: 1,
             column_blocks: 1,
             shared_bytes: 0,
+            grid_stride: false,
             calls: Some(CallTiles {
                 dims: vec![TiledDim {
                     length: length.clone(),

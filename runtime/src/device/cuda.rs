@@ -68,6 +68,8 @@ impl Drop for Context {
 struct Loaded {
     module: sys::CUmodule,
     context: Context,
+    /// Multiprocessors of the card.
+    processors: u32,
 }
 
 // SAFETY: the driver's handles of a device, its context and a module are for any thread.
@@ -104,6 +106,12 @@ fn capability_of(device: sys::CUdevice) -> Result<(u32, u32), Problem> {
     Ok((asked(MAJOR)?, asked(MINOR)?))
 }
 
+/// Multiprocessors of a card.
+fn processors_of(device: sys::CUdevice) -> Result<u32, Problem> {
+    let count = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+    Ok(attribute(device, count)?.unsigned_abs())
+}
+
 impl Cuda {
     /// Whether there is a driver that is new enough, and a device.
     pub fn probe() -> Result<(), Error> {
@@ -137,6 +145,7 @@ impl Cuda {
         let loaded = Arc::new(Loaded {
             module: load_first(codes)?,
             context,
+            processors: processors_of(device)?,
         });
         Cuda::with(loaded, name, options)
     }
@@ -175,6 +184,10 @@ impl Cuda {
 impl Device for Cuda {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn processors(&self) -> u32 {
+        self.loaded.processors
     }
 
     fn beside(&mut self, constants: &[Piece]) -> Result<Option<Beside>, Problem> {
@@ -291,7 +304,8 @@ impl Device for Cuda {
     fn prepare_flush(&mut self, flush: &GpuFlush) -> Result<Option<u32>, Problem> {
         self.enter()?;
         if !self.options.times {
-            self.flush = Cooperative::new(self.loaded.context.device, self.loaded.module, flush)?;
+            let device = (self.loaded.context.device, self.loaded.processors);
+            self.flush = Cooperative::new(device, self.loaded.module, flush)?;
         }
         Ok(self.flush.as_ref().map(|flush| flush.blocks))
     }

@@ -78,6 +78,16 @@ struct Kernel {
 }
 
 impl Kernel {
+    /// The function of a launch for so many rows, and its number.
+    fn function(&self, launch: usize, rows: u64) -> Option<(&GpuFunction, usize)> {
+        let of_launch = &self.gpu.launches[launch];
+        let numbers = self.functions[launch].iter().copied();
+        let functions = of_launch.functions.iter().zip(numbers);
+        let grouped = of_launch.grouped.as_ref().zip(self.grouped[launch]);
+        let mut from_last = functions.chain(grouped).rev();
+        from_last.find(|(function, _)| function.from_rows <= rows)
+    }
+
     /// How many arguments a call has.
     fn arguments(&self) -> usize {
         let of_calls = match self.unit {
@@ -498,8 +508,6 @@ impl Runner {
         let mut is_first_of_wave = true;
         for (at, (launch, functions)) in launches.enumerate() {
             is_first_of_wave |= !launch.beside;
-            let numbers = launch.functions.iter().zip(functions);
-            let grouped = launch.grouped.as_ref().zip(kernel.grouped[at].as_ref());
             let (function, number, grid) = match lists.get(at) {
                 Some(list) if list.blocks == 0 => continue,
                 Some(list) => {
@@ -507,12 +515,11 @@ impl Runner {
                     (function, functions[list.function], (list.blocks, 1))
                 }
                 None => {
-                    let mut of_rows = numbers.chain(grouped).rev();
-                    let found = of_rows.find(|(function, _)| function.from_rows <= rows);
-                    let Some((function, number)) = found else {
+                    let Some((function, number)) = kernel.function(at, rows) else {
                         return Err(Problem::NoCode(format!("no function for {rows} rows")));
                     };
-                    (function, *number, self::grid(function, rows)?)
+                    let at_once = self.blocks_at_once(kernel, at, rows);
+                    (function, number, self::grid(function, rows, at_once)?)
                 }
             };
             queue.launch(Launch {
@@ -524,6 +531,22 @@ impl Runner {
             is_first_of_wave = false;
         }
         Ok(())
+    }
+
+    /// How many blocks of a launch the device has at once, where they go on from rows to rows: each is on a processor by itself,
+    /// and what is in the same wave shares these by its columns.
+    fn blocks_at_once(&self, kernel: &Kernel, at: usize, rows: u64) -> u64 {
+        let launches = &kernel.gpu.launches;
+        let columns = |at: usize| {
+            let function = kernel.function(at, rows).map(|(function, _)| function);
+            let goes_on = function.filter(|function| function.grid_stride);
+            goes_on.map_or(0, |function| u64::from(function.column_blocks))
+        };
+        let first = (0..=at).rev().find(|at| !launches[*at].beside);
+        let first = first.unwrap_or(0);
+        let others = (first + 1..launches.len()).take_while(|at| launches[*at].beside);
+        let all: u64 = columns(first) + others.map(columns).sum::<u64>();
+        u64::from(self.device.processors()) * columns(at) / all.max(1)
     }
 
     /// The address of a word of the lists.
@@ -584,8 +607,9 @@ impl Drop for Runner {
     }
 }
 
-fn grid(function: &GpuFunction, rows: u64) -> Result<(u32, u32), Problem> {
-    let (blocks, columns) = function.grid(rows);
+/// The grid of a function for some rows, of which the device has `at_once` blocks at once.
+fn grid(function: &GpuFunction, rows: u64, at_once: u64) -> Result<(u32, u32), Problem> {
+    let (blocks, columns) = function.grid_within(rows, at_once);
     if blocks > MOST_BLOCKS.0 || columns > MOST_BLOCKS.1 {
         return Err(Problem::NoCode(format!(
             "{rows} rows need {blocks} blocks, more than a grid has (try a smaller --batch)"

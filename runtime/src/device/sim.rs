@@ -21,9 +21,9 @@ use std::time::Instant;
 
 use cohort_abi::gpu::flush::CLUSTER_BLOCKS;
 use cohort_abi::gpu::{
-    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, GpuClusters, GpuFlush, GpuFunction,
-    MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES, MULTIPLY, MULTIPLY_GROUP, SHUFFLE, SimFn,
-    TO_BF16_PAIR, TO_TF32, WAIT,
+    BARRIER, CLUSTER_BARRIER, COMMIT, COPY, GRID_BARRIER, GRID_DIM, GpuClusters, GpuFlush,
+    GpuFunction, MOST_CLUSTER_SHARED_BYTES, MOST_SHARED_BYTES, MULTIPLY, MULTIPLY_GROUP,
+    NAMED_BARRIER, SHUFFLE, SimFn, TO_BF16_PAIR, TO_TF32, WAIT,
 };
 
 use super::queue::{Launch, Queue};
@@ -32,8 +32,8 @@ use crate::memory::{AlignedBuffer, SLACK};
 use crate::program::artifact::DeviceCode;
 use crate::program::code::{CompiledCode, Program};
 use calls::{
-    cohort_sim_commit, cohort_sim_copy, cohort_sim_multiply, cohort_sim_multiply_group,
-    cohort_sim_shuffle, cohort_sim_wait,
+    cohort_sim_commit, cohort_sim_copy, cohort_sim_grid_dim, cohort_sim_multiply,
+    cohort_sim_multiply_group, cohort_sim_named_barrier, cohort_sim_shuffle, cohort_sim_wait,
 };
 use text::Text;
 
@@ -45,6 +45,8 @@ pub use warp::{cohort_sim_to_bf16_pair, cohort_sim_to_tf32};
 pub fn symbols() -> Vec<(&'static str, *const ())> {
     vec![
         (BARRIER, cohort_sim_barrier as *const ()),
+        (NAMED_BARRIER, cohort_sim_named_barrier as *const ()),
+        (GRID_DIM, cohort_sim_grid_dim as *const ()),
         (GRID_BARRIER, cohort_sim_grid_barrier as *const ()),
         (CLUSTER_BARRIER, cohort_sim_cluster_barrier as *const ()),
         (COPY, cohort_sim_copy as *const ()),
@@ -267,6 +269,10 @@ impl Sim {
 impl Device for Sim {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn processors(&self) -> u32 {
+        self.together
     }
 
     fn beside(&mut self, constants: &[Piece]) -> Result<Option<Beside>, Problem> {

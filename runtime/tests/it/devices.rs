@@ -27,6 +27,7 @@ fn gpu(symbol: &str, constants: Vec<Constant>, shared_bytes: u32) -> GpuKernel {
         tile_rows,
         column_blocks: 1,
         shared_bytes,
+        grid_stride: false,
         calls: None,
     };
     GpuKernel {

@@ -402,6 +402,7 @@ fn on_gpu(operand: Option<usize>) -> GpuKernel {
                 tile_rows: 1,
                 column_blocks: 1,
                 shared_bytes: 0,
+                grid_stride: false,
                 calls: operand.map(tiles),
             }],
             grouped: None,

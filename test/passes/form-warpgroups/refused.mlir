@@ -59,9 +59,9 @@ module {
     }
     ragged.kernel @few_columns {
       %x = ragged.operand row : memref<?x64xf32>
-      %r = ragged.result : memref<?x128xf32>
+      %r = ragged.result : memref<?x120xf32>
       %h = ragged.scratch bf16 : memref<?x64xf32>
-      %w = ragged.param @w : memref<64x128xf32>
+      %w = ragged.param @w : memref<64x120xf32>
       ragged.blocks of 2 tile 1 {
         ragged.nest over [64] by 4 {
           %0 = ragged.load %x (d0) -> (d0) : memref<?x64xf32>
@@ -69,10 +69,10 @@ module {
         }
       }
       // expected-remark@+1 {{no warpgroups multiply this: it has fewer columns than a block}}
-      ragged.tiles over [128] small [2, 2, 16, 4] large [4, 2, 16, 2] from 100 largest [8, 16, 16, 4, 8, 4] from 1000 rounded bf16 weights {
+      ragged.tiles over [120] small [2, 2, 16, 4] large [4, 2, 16, 2] from 100 largest [8, 16, 16, 4, 8, 4] from 1000 rounded bf16 weights {
         %0 = arith.constant 0.0 : f32
-        %1 = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 128 + d1) k 64 columns 128 gates [0] copies [8, 4] from %0 : memref<?x64xf32>, memref<64x128xf32>, f32 -> f32
-        ragged.store %1, %r (d0) -> (d0) : memref<?x128xf32>
+        %1 = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 120 + d1) k 64 columns 120 gates [0] copies [8, 4] from %0 : memref<?x64xf32>, memref<64x120xf32>, f32 -> f32
+        ragged.store %1, %r (d0) -> (d0) : memref<?x120xf32>
       }
     }
     ragged.kernel @tf32 {

@@ -275,6 +275,7 @@ impl<'c> Writer<'_, 'c> {
             tile_rows: 1,
             column_blocks: 1,
             shared_bytes: shared as u32,
+            grid_stride: false,
             calls: Some(function.tiles),
         }
     }

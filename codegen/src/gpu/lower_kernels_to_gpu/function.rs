@@ -24,10 +24,10 @@ use melior::{
     },
 };
 
-use super::launches::{self, Launch, Rows, Stage, Tile};
+use super::launches::{self, Grouped, Launch, Rows, Stage, Tile};
 use super::ops::THREADS;
 use super::site::{Frame, Home, loads_of};
-use super::tile::{Resident, Size, resident};
+use super::tile::{Panels, Resident, Size, resident};
 use super::{Result, rows, tile};
 use crate::emit::Emitter;
 use crate::gpu::binary::SUPPORTED_MATH;
@@ -350,11 +350,14 @@ impl<'c> FunctionWriter<'_, 'c> {
 
     /// The function for cards whose warpgroups multiply, where there is one.
     fn grouped(&self, name: &str, tile: &Tile<'c>) -> Result<Option<GpuFunction>> {
-        let Some(size) = tile.grouped else {
-            return Ok(None);
-        };
         let symbol = format!("{name}_warpgroups");
-        let (function, described) = self.sized(symbol, tile, size, MOST_CLUSTER_SHARED)?;
+        let (function, described) = match tile.grouped {
+            None => return Ok(None),
+            Some((Grouped::Streamed(size), from)) => {
+                self.sized(symbol, tile, (size, from), MOST_CLUSTER_SHARED)?
+            }
+            Some((Grouped::Held(panels), from)) => self.panels(symbol, tile, (panels, from))?,
+        };
         let only = Attribute::unit(self.context);
         set_attribute(function, marks::BY_WARPGROUPS, only);
         Ok(Some(described))
@@ -387,6 +390,38 @@ impl<'c> FunctionWriter<'_, 'c> {
             tile_rows: size.block_rows() as u64,
             column_blocks: size.column_blocks(tile.gates()) as u32,
             shared_bytes: shared as u32,
+            grid_stride: false,
+            calls: None,
+        };
+        Ok((function, described))
+    }
+
+    /// Writes the function of a tile whose warpgroups keep their weights in shared memory.
+    fn panels(
+        &self,
+        symbol: String,
+        tile: &Tile<'c>,
+        (panels, from_rows): (Panels, i64),
+    ) -> Result<(OperationRef<'c, 'c>, GpuFunction)> {
+        let (size, shared) = (panels.of_block(), panels.shared_bytes(tile));
+        fits(tile.op, shared, MOST_CLUSTER_SHARED)?;
+        let block = Block {
+            alignment: size.alignment(),
+            ..Block::new(size.threads(), shared)
+        };
+        let function = self.function(&symbol, block, |e, frame| {
+            tile::write_panels(e, frame, tile, panels);
+            Ok(())
+        })?;
+        let described = GpuFunction {
+            symbol,
+            from_rows: from_rows as u64,
+            threads: size.threads() as u32,
+            tile_rows_per_row: tile.matrix_rows() as u64,
+            tile_rows: size.block_rows() as u64,
+            column_blocks: size.column_blocks(tile.gates()) as u32,
+            shared_bytes: shared as u32,
+            grid_stride: true,
             calls: None,
         };
         Ok((function, described))
@@ -438,6 +473,7 @@ impl<'c> FunctionWriter<'_, 'c> {
             tile_rows: size.rows() as u64,
             column_blocks: blocks as u32,
             shared_bytes: shared as u32,
+            grid_stride: false,
             calls: None,
         })
     }
@@ -457,6 +493,7 @@ impl<'c> FunctionWriter<'_, 'c> {
             tile_rows: rows.block_rows as u64,
             column_blocks: 1,
             shared_bytes: shared as u32,
+            grid_stride: false,
             calls: None,
         }])
     }

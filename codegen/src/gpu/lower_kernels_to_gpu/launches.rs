@@ -13,7 +13,7 @@ use cohort_passes::support::ir::{blocks_of, defining_op, integers, key, nested_o
 use melior::ir::{BlockRef, OperationRef, operation::OperationLike};
 
 use super::Result;
-use super::tile::{Gates, Resident, STAGES, Size, Unit, WARPS, rows_in_cluster};
+use super::tile::{Gates, Panels, Resident, STAGES, Size, Unit, WARPS, rows_in_cluster};
 use crate::gpu::precision;
 use crate::read_rows::body::{Body, block_of};
 use crate::read_rows::folds::{Fold, List};
@@ -39,11 +39,20 @@ pub struct Tile<'c> {
     pub large: (Size, i64),
     pub largest: Option<(Size, i64)>,
     /// The same for cards whose warpgroups multiply.
-    pub grouped: Option<(Size, i64)>,
+    pub grouped: Option<(Grouped, i64)>,
     /// The size for flushes that are one launch, whose weights stay in shared memory.
     pub resident: Option<Resident>,
     /// The same for clusters.
     pub clustered: Option<Resident>,
+}
+
+/// What the warpgroups of a block have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grouped {
+    /// Terms of both sides come to shared memory step by step.
+    Streamed(Size),
+    /// Weights stay there.
+    Held(Panels),
 }
 
 /// A sum of products, `init + a₀·w₀ + a₁·w₁ + …`, of each gate.
@@ -191,8 +200,12 @@ impl<'c> Tile<'c> {
         let largest = largest.map(|name| Ok((size(name)?, number(op, keys::ABOVE)?)));
         let grouped = match integers(op, keys::WARPGROUPS)[..] {
             [groups, columns, stages] => {
-                let size = Size::of_warpgroups([groups, columns, stages]);
-                Some((size, number(op, keys::GROUPED_FROM)?))
+                let numbers = [groups, columns, stages];
+                let grouped = match op.has_attribute(&keys::HELD) {
+                    true => Grouped::Held(Panels::new(numbers)),
+                    false => Grouped::Streamed(Size::of_warpgroups(numbers)),
+                };
+                Some((grouped, number(op, keys::GROUPED_FROM)?))
             }
             _ => None,
         };

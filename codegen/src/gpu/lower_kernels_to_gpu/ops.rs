@@ -9,7 +9,7 @@ use melior::ir::{Attribute, Type, attribute::IntegerAttribute};
 
 use crate::emit::{Emitter, Index, Width};
 
-/// Threads of a block.
+/// Threads of a block, but for those of the largest tiles; and of a warpgroup.
 pub const THREADS: i64 = 128;
 
 pub const WARP: i64 = 32;
@@ -33,8 +33,20 @@ pub fn block<'c>(e: &Emitter<'c>, dim: GpuDim) -> Val<'c> {
     position(e, Op::GpuBlockId, dim)
 }
 
+/// Blocks along the grid's first dim.
+pub fn grid_blocks<'c>(e: &Emitter<'c>) -> Val<'c> {
+    position(e, Op::GpuGridDim, GpuDim::X)
+}
+
 pub fn barrier(e: &Emitter<'_>) {
     e.b.op(Op::GpuBarrier, &[], &[], &[], vec![]);
+}
+
+/// The barrier of a number from 1 to 15, at which as many threads of the block wait for each other: those of whole warps.
+pub fn named_barrier<'c>(e: &Emitter<'c>, barrier: Val<'c>, threads: Val<'c>) {
+    let operands = [barrier, threads].map(|number| e.b.trunci(number, e.i32));
+    let segments = [(keys::OPERAND_SEGMENT_SIZES, e.b.i32s(&[1, 1, 0]))];
+    e.b.op(Op::NvvmBarrier, &operands, &[], &segments, vec![]);
 }
 
 /// Which copies are made; the others fill with zeros what they would write.

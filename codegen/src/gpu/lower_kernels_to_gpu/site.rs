@@ -33,6 +33,7 @@ pub enum Home {
 }
 
 /// What stays the same for a whole function.
+#[derive(Clone)]
 pub struct Frame<'a, 'c> {
     pub arguments: Arguments<'a, 'c>,
     pub homes: &'a [Home],

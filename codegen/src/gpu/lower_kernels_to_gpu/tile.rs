@@ -8,11 +8,14 @@
 //! different sizes give the same bits. What is made of the sums is distributed over the threads anew, so that
 //! each loads and stores 16 bytes at once ([`tail`]).
 //!
+//! Where warpgroups multiply, weights may stay in shared memory instead ([`panels`]).
+//!
 //! Rows behind the last are computed as the last and not stored; of columns likewise. What lies
 //! behind the last k is zero.
 
 mod copies;
 mod lanes;
+mod panels;
 pub mod resident;
 mod ring;
 mod size;
@@ -29,8 +32,8 @@ use cohort_passes::kernel::rows::layout::Place;
 
 use super::launches::{Chain, Segment, Tile};
 use super::ops::{
-    WARP, barrier, below, block, commit_copies, delinearise, divide, fence_copies, thread,
-    wait_for_copies_but, when,
+    THREADS, WARP, barrier, below, block, commit_copies, delinearise, divide, fence_copies,
+    named_barrier, thread, wait_for_copies_but, when,
 };
 use super::rows::addresses;
 use super::site::{Address, Frame, Known, Site, memory};
@@ -40,6 +43,7 @@ use crate::read_rows::memory::Row;
 use copies::Copies;
 
 pub use lanes::load_floats;
+pub use panels::{Panels, write as write_panels};
 pub use resident::{Resident, rows_in_cluster};
 pub use size::{GROUP_TERMS, Gates, STAGES, Size, Unit, WARPS};
 pub use tensor::factors;
@@ -63,9 +67,23 @@ struct Writer<'a, 'f, 'c> {
     own_column: Val<'c>,
     /// The buffer that other threads may still read, and of how many gates it is.
     in_use: Cell<Option<(i64, i64)>>,
+    /// In how many passes sums are redistributed.
+    parts: i64,
+    /// Where warpgroups compute tiles by themselves, what one has.
+    group: Option<Group<'c>>,
     /// Rows of the tile's space, and the last of them.
     total: Val<'c>,
     last: Val<'c>,
+}
+
+/// A warpgroup whose block keeps its weights in shared memory.
+struct Group<'c> {
+    /// The barrier of its threads.
+    barrier: Val<'c>,
+    /// The weights of the next segment.
+    weights: Cell<Val<'c>>,
+    /// Whether the copies of its first terms are on their way.
+    has_begun: Cell<bool>,
 }
 
 impl<'a, 'f, 'c> Writer<'a, 'f, 'c> {
@@ -91,6 +109,8 @@ impl<'a, 'f, 'c> Writer<'a, 'f, 'c> {
             own_row: e.add(first_row, row),
             own_column: e.add(first_column, column),
             in_use: Cell::new(None),
+            parts: size.parts(tile.gates()),
+            group: None,
             total,
             last: e.sub(total, e.int(1)),
         }
@@ -189,7 +209,16 @@ impl<'c> Writer<'_, '_, 'c> {
     /// A column of the thread, as it is and so that as many as are taken together are not behind the last.
     fn column(&self, e: &Emitter<'c>, number: i64, together: i64) -> (Val<'c>, Val<'c>) {
         let at = e.add(self.own_column, e.int(self.column_place(number)));
-        (at, e.min(at, e.int(self.tile.columns() - together)))
+        (at, self.clamped(e, at, together))
+    }
+
+    /// A column so that as many as are taken together are not behind the last.
+    fn clamped(&self, e: &Emitter<'c>, column: Val<'c>, together: i64) -> Val<'c> {
+        let columns = self.tile.columns();
+        match columns % self.size.block_columns() {
+            0 => column,
+            _ => e.min(column, e.int(columns - together)),
+        }
     }
 
     /// How many of a thread's columns are neighbours, and all of them or none columns of the tile.
@@ -223,6 +252,14 @@ impl<'c> Writer<'_, '_, 'c> {
     ) -> HashMap<Place, Address<'c>> {
         let places: Vec<Place> = body.stores.iter().map(|store| store.place).collect();
         addresses(e, self.frame, Some(row.row), &[body], &places)
+    }
+
+    /// All threads that have the tile wait for each other.
+    fn barrier(&self, e: &Emitter<'c>) {
+        match &self.group {
+            Some(group) => named_barrier(e, group.barrier, e.int(THREADS)),
+            None => barrier(e),
+        }
     }
 
     // Sums.
@@ -285,33 +322,42 @@ impl<'c> Writer<'_, '_, 'c> {
         if let Some(read) = self.in_use.replace(last)
             && reach(stages, gates, read)
         {
-            barrier(e);
+            self.barrier(e);
         }
+        let weights = self.group.as_ref().map(|group| {
+            let weights = group.weights.get();
+            let bytes = steps * self.size.right_bytes(gates);
+            let next = memory(e, true).offset_by(weights, bytes);
+            group.weights.set(next);
+            weights
+        });
         let ahead = stages - 1;
-        for step in 0..ahead {
-            if step < steps {
-                copies.begin(e, e.int(step), e.int(step));
-            }
-            commit_copies(e);
+        let group = self.group.as_ref();
+        if !group.is_some_and(|group| group.has_begun.replace(false)) {
+            self.begin(e, &copies, steps);
         }
         let steps = e.add(e.int(steps), self.unknown_zero(e));
-        e.for_loop(e.int(0), steps, 1, &sums, |e, step, sums| {
+        let mut carried = sums;
+        carried.push(e.int(0));
+        let mut carried = e.for_loop(e.int(0), steps, 1, &carried, |e, step, carried| {
+            let (sums, buffer) = carried.split_at(carried.len() - 1);
+            let buffer = self.in_ring(e, step, buffer[0]);
             // Of this thread, then of all: what this step reads is there, and what the last step read
             // may be overwritten.
             wait_for_copies_but(e, ahead - 1);
             if self.size.unit == Unit::Warpgroups {
                 fence_copies(e);
             }
-            barrier(e);
+            self.barrier(e);
             let fill = || {
                 let next = e.add(step, e.int(ahead));
                 when(e, below(e, next, steps), |e| {
-                    copies.begin(e, next, self.buffer_of(e, next));
+                    let before = self.before(e, buffer);
+                    copies.begin(e, next, self.in_ring(e, next, before));
                 });
                 commit_copies(e);
             };
-            let buffer = self.buffer_of(e, step);
-            match self.size.unit {
+            let mut carried = match self.size.unit {
                 Unit::Lanes => {
                     fill();
                     lanes::multiply(self, e, gates, buffer, sums)
@@ -323,20 +369,59 @@ impl<'c> Writer<'_, '_, 'c> {
                     tensor::multiply(self, e, (precision, across), gates, buffer, sums)
                 }
                 Unit::Warpgroups => {
-                    let sums = warpgroup::begin(self, e, gates, buffer, sums);
+                    let (left, mut right) = self.buffers(e, buffer, gates);
+                    if let Some(weights) = weights {
+                        let at = e.times(step, self.size.right_bytes(gates));
+                        right = memory(e, true).offset(weights, at);
+                    }
+                    let sums = warpgroup::begin(self, e, gates, (left, right), sums);
                     fill();
                     warpgroup::wait(self, e, gates, sums)
                 }
-            }
-        })
+            };
+            carried.push(self.behind(e, buffer));
+            carried
+        });
+        carried.pop();
+        carried
     }
 
-    /// The buffer of a step.
-    fn buffer_of(&self, e: &Emitter<'c>, step: Val<'c>) -> Val<'c> {
+    /// Begins the copies of all steps that there are buffers for but one.
+    fn begin(&self, e: &Emitter<'c>, copies: &Copies<'_, '_, '_, 'c>, steps: i64) {
+        for step in 0..self.size.stages - 1 {
+            if step < steps {
+                copies.begin(e, e.int(step), e.int(step));
+            }
+            commit_copies(e);
+        }
+    }
+
+    /// Does so for the first segment, before [`Writer::chain`].
+    fn prefetch(&self, e: &Emitter<'c>) {
+        let chain = &self.tile.chains[0];
+        let segment = &chain.segments[0];
+        let steps = (segment.k + self.size.depth - 1) / self.size.depth;
+        self.begin(e, &Copies::new(e, self, chain, segment), steps);
+    }
+
+    /// The buffer of a step, which is the one `turned` to: where their number is a power of two it follows from the step.
+    fn in_ring(&self, e: &Emitter<'c>, step: Val<'c>, turned: Val<'c>) -> Val<'c> {
         match self.size.stages {
             stages if stages.count_ones() == 1 => e.and(step, stages - 1),
-            stages => e.b.remui(step, e.int(stages)),
+            _ => turned,
         }
+    }
+
+    /// The buffer behind another, and the one before it.
+    fn behind(&self, e: &Emitter<'c>, buffer: Val<'c>) -> Val<'c> {
+        let is_last = below(e, e.int(self.size.stages - 2), buffer);
+        e.select(is_last, e.int(0), e.add(buffer, e.int(1)))
+    }
+
+    fn before(&self, e: &Emitter<'c>, buffer: Val<'c>) -> Val<'c> {
+        let is_first = below(e, buffer, e.int(1));
+        let last = e.int(self.size.stages - 1);
+        e.select(is_first, last, e.sub(buffer, e.int(1)))
     }
 
     /// Zero, which LLVM cannot tell: there are never as many rows as would make it more. It unrolls loops of few steps

@@ -106,6 +106,7 @@ mod tests {
             tile_rows: 1,
             column_blocks: 1,
             shared_bytes,
+            grid_stride: false,
             calls: None,
         };
         Run {

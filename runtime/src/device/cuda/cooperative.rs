@@ -22,20 +22,16 @@ pub struct Cooperative {
 }
 
 impl Cooperative {
-    /// Of a module that is loaded; none where the card cannot launch it so.
+    /// Of a module that is loaded, on a device with so many multiprocessors; none where the card cannot launch it so.
     pub fn new(
-        device: sys::CUdevice,
+        (device, processors): (sys::CUdevice, u32),
         module: sys::CUmodule,
         flush: &GpuFlush,
     ) -> Result<Option<Cooperative>, Problem> {
-        use CUdevice_attribute::{
-            CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH as COOPERATIVE,
-            CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as PROCESSORS,
-        };
+        use CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH as COOPERATIVE;
         if attribute(device, COOPERATIVE)? == 0 {
             return Ok(None);
         }
-        let processors = attribute(device, PROCESSORS)?;
         let function = function(module, &flush.symbol, flush.shared_bytes)?;
         let mut each = 0;
         // SAFETY: the function is of a module that is loaded, and the place for the answer is valid.

@@ -56,6 +56,7 @@ fn resident(blocks: u32) -> Persistent {
         tile_rows: 4,
         column_blocks: 3,
         shared_bytes: 64,
+        grid_stride: false,
         calls: None,
     };
     let flush = GpuFlush {

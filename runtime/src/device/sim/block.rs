@@ -10,13 +10,14 @@
 //! together](Threads::run_together) run to the next barrier that they have in common, of their cluster or of the grid, one after
 //! another, in turned orders too, each with shared memory of its own.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 
 use cohort_abi::gpu::SimFn;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 
-use super::calls::{Context, Switch, Wait};
+use super::calls::{Context, Named, Switch, Wait};
 use super::copies::Copies;
 use super::warp::{Together, WARP};
 use super::warpgroup::{self, GROUP, Product as OfGroup};
@@ -78,6 +79,8 @@ struct Call {
     function: SimFn,
     arguments: *const u64,
     block: (u64, u64),
+    /// Blocks along the grid's first dim.
+    grid_blocks: u64,
     thread: u64,
     shared: *mut c_void,
     shared_bytes: usize,
@@ -106,11 +109,21 @@ enum Stop {
 }
 
 /// How many threads wait for their block, how many for their cluster, and how many for all blocks.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waiting {
     block: usize,
     cluster: usize,
     grid: usize,
+}
+
+/// How far the threads of a warpgroup are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    /// All are at a named barrier.
+    Named(Named),
+    /// Each is at a barrier of the block or of more, or has ended.
+    Stopped(Waiting),
 }
 
 impl Threads {
@@ -129,7 +142,8 @@ impl Threads {
     ) -> Result<(), String> {
         for y in 0..u64::from(launch.grid.1) {
             for x in 0..u64::from(launch.grid.0) {
-                let call = self.call(function, arguments, (x, y), (0, shared_bytes), poison)?;
+                let at = (x, y, launch.grid.0);
+                let call = self.call(function, arguments, at, (0, shared_bytes), poison)?;
                 let mut block = self.begin(call, launch.threads, poison)?;
                 // SAFETY: the caller's promise.
                 let ended = unsafe { self.run_rounds(&mut block) };
@@ -160,7 +174,8 @@ impl Threads {
     ) -> Result<(), String> {
         let mut begun = Vec::with_capacity(blocks as usize);
         for number in 0..blocks {
-            let (at, shared) = ((u64::from(number), 0), (number as usize, shared_bytes));
+            let at = (u64::from(number), 0, blocks);
+            let shared = (number as usize, shared_bytes);
             let call = self.call(function, arguments, at, shared, poison)?;
             begun.push(self.begin(call, threads, poison)?);
         }
@@ -238,7 +253,7 @@ impl Threads {
         &mut self,
         function: SimFn,
         arguments: &[u64],
-        block: (u64, u64),
+        (x, y, grid_blocks): (u64, u64, u32),
         (number, shared_bytes): (usize, usize),
         poison: u8,
     ) -> Result<Call, String> {
@@ -254,7 +269,8 @@ impl Threads {
         Ok(Call {
             function,
             arguments: arguments.as_ptr(),
-            block,
+            block: (x, y),
+            grid_blocks: grid_blocks.into(),
             thread: 0,
             shared: shared.as_mut_ptr().cast(),
             shared_bytes,
@@ -266,6 +282,7 @@ impl Threads {
         let new = || Context {
             switch: std::ptr::null(),
             copies: Copies::new(poison),
+            grid_blocks: call.grid_blocks as i64,
         };
         let mut contexts: Box<[Context]> = (0..threads).map(|_| new()).collect();
         let mut alive: Vec<Thread> = Vec::with_capacity(contexts.len());
@@ -307,15 +324,32 @@ impl Threads {
         let all = block.alive.len();
         let at = block.at;
         loop {
-            let mut waiting = Waiting::default();
             let mut groups: Vec<&mut [Thread]> = block.alive.chunks_mut(GROUP).collect();
-            for number in self.order.numbers(groups.len(), block.is_turned) {
-                let threads = &mut *groups[number];
-                let (order, is_turned) = (self.order, block.is_turned);
-                // SAFETY: the caller's promise.
-                let of_group = unsafe { run_group(threads, (order, is_turned), block.shared) }
-                    .map_err(|problem| format!("in block {at:?}, {problem}"))?;
-                waiting.add(of_group);
+            let mut states = vec![State::Ready; groups.len()];
+            while states.contains(&State::Ready) {
+                for number in self.order.numbers(groups.len(), block.is_turned) {
+                    if states[number] != State::Ready {
+                        continue;
+                    }
+                    let threads = &mut *groups[number];
+                    let (order, is_turned) = (self.order, block.is_turned);
+                    // SAFETY: the caller's promise.
+                    let state = unsafe { run_group(threads, (order, is_turned), block.shared) };
+                    let in_block = |problem| format!("in block {at:?}, {problem}");
+                    states[number] = state.map_err(in_block)?;
+                }
+                if meet_at_named(&mut states)
+                    .map_err(|problem| format!("in block {at:?}, {problem}"))?
+                {
+                    block.is_turned = !block.is_turned;
+                    block.rounds += 1;
+                }
+            }
+            let mut waiting = Waiting::default();
+            for state in states {
+                if let State::Stopped(of_group) = state {
+                    waiting.add(of_group);
+                }
             }
             let Waiting {
                 block: some,
@@ -384,8 +418,39 @@ impl Waiting {
     }
 }
 
-/// Runs the threads of a warpgroup to the next barrier or their end, warp by warp, and what they multiply on the way; how many are at
-/// a barrier of either kind.
+/// Lets warpgroups go on that are at a named barrier with all that it is for; whether there are some.
+fn meet_at_named(states: &mut [State]) -> Result<bool, String> {
+    let mut waiting: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+    for state in &*states {
+        if let State::Named(Named { barrier, threads }) = *state {
+            let (count, wanted) = waiting.entry(barrier).or_insert((0, threads));
+            *count += GROUP as i64;
+            if *wanted != threads || *count > threads {
+                return Err(format!(
+                    "threads wait at barrier {barrier} for {wanted} and for {threads}, and are {count}"
+                ));
+            }
+        }
+    }
+    let mut has_moved = false;
+    for state in &mut *states {
+        if let State::Named(Named { barrier, threads }) = *state
+            && waiting[&barrier].0 == threads
+        {
+            *state = State::Ready;
+            has_moved = true;
+        }
+    }
+    match waiting.into_iter().next() {
+        Some((barrier, (count, threads))) if !has_moved => Err(format!(
+            "{count} threads wait at barrier {barrier} for {threads}, and the rest elsewhere"
+        )),
+        _ => Ok(has_moved),
+    }
+}
+
+/// Runs the threads of a warpgroup to the next barrier of the block or of more, or to their end, warp by warp, and what they multiply on
+/// the way.
 ///
 /// # Safety
 ///
@@ -394,22 +459,33 @@ unsafe fn run_group(
     threads: &mut [Thread],
     (order, is_turned): (Order, bool),
     shared: *const [u8],
-) -> Result<Waiting, String> {
+) -> Result<State, String> {
     loop {
         let mut waiting = Waiting::default();
+        let mut named = Vec::new();
         let mut products = Vec::new();
         let mut warps: Vec<&mut [Thread]> = threads.chunks_mut(WARP).collect();
         for number in order.numbers(warps.len(), is_turned) {
             let lanes = &mut *warps[number];
             let order = order.numbers(lanes.len(), is_turned);
             // SAFETY: the caller's promise.
-            let (of_warp, of_group) = unsafe { run_warp(lanes, &order)? };
+            let (of_warp, of_group) = unsafe { run_warp(lanes, &order, &mut named)? };
             waiting.add(of_warp);
             let of_group = of_group.into_iter();
             products.extend(of_group.map(|(lane, product)| (number * WARP + lane, product)));
         }
+        if let Some((&first, rest)) = named.split_first() {
+            let count = 1 + rest.iter().filter(|own| **own == first).count();
+            if count == GROUP {
+                return Ok(State::Named(first));
+            }
+            return Err(format!(
+                "{count} of the {GROUP} threads of a warpgroup wait at barrier {}, the rest do not",
+                first.barrier
+            ));
+        }
         if products.is_empty() {
-            return Ok(waiting);
+            return Ok(State::Stopped(waiting));
         }
         if products.len() != GROUP {
             let some = products.len();
@@ -433,6 +509,7 @@ unsafe fn run_group(
 unsafe fn run_warp(
     lanes: &mut [Thread],
     order: &[usize],
+    named: &mut Vec<Named>,
 ) -> Result<(Waiting, Vec<(usize, OfGroup)>), String> {
     loop {
         let mut waiting = Waiting::default();
@@ -441,6 +518,7 @@ unsafe fn run_warp(
         for lane in order {
             match lanes[*lane].resume(()) {
                 CoroutineResult::Yield(Wait::Barrier) => waiting.block += 1,
+                CoroutineResult::Yield(Wait::Named(barrier)) => named.push(barrier),
                 CoroutineResult::Yield(Wait::Cluster) => waiting.cluster += 1,
                 CoroutineResult::Yield(Wait::Grid) => waiting.grid += 1,
                 CoroutineResult::Yield(Wait::Warp(own)) => together.push((*lane, own)),

@@ -16,6 +16,8 @@ pub type Switch = Yielder<(), Wait>;
 pub enum Wait {
     /// For all threads of the block.
     Barrier,
+    /// For some threads of the block.
+    Named(Named),
     /// For all threads of its cluster's blocks.
     Cluster,
     /// For all threads of all blocks.
@@ -28,10 +30,20 @@ pub enum Wait {
     Misaligned(i64),
 }
 
+/// A barrier of some warpgroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub barrier: i64,
+    /// How many threads wait for each other.
+    pub threads: i64,
+}
+
 /// What the `context` of a thread's calls points to.
 pub struct Context {
     pub switch: *const Switch,
     pub copies: Copies,
+    /// Blocks along the first dim of the grid.
+    pub grid_blocks: i64,
 }
 
 /// See [`cohort_abi::gpu::BARRIER`].
@@ -42,6 +54,30 @@ pub struct Context {
 pub unsafe extern "C" fn cohort_sim_barrier(context: *mut c_void) {
     // SAFETY: the context is that of the thread that runs now.
     unsafe { suspend(context, Wait::Barrier) }
+}
+
+/// See [`cohort_abi::gpu::NAMED_BARRIER`].
+///
+/// # Safety
+///
+/// The context is what the function that calls was given.
+pub unsafe extern "C" fn cohort_sim_named_barrier(
+    context: *mut c_void,
+    barrier: i64,
+    threads: i64,
+) {
+    // SAFETY: the context is that of the thread that runs now.
+    unsafe { suspend(context, Wait::Named(Named { barrier, threads })) }
+}
+
+/// See [`cohort_abi::gpu::GRID_DIM`].
+///
+/// # Safety
+///
+/// The context is what the function that calls was given.
+pub unsafe extern "C" fn cohort_sim_grid_dim(context: *mut c_void) -> i64 {
+    // SAFETY: the context is that of the thread that runs now.
+    unsafe { (*context.cast::<Context>()).grid_blocks }
 }
 
 /// See [`cohort_abi::gpu::GRID_BARRIER`].

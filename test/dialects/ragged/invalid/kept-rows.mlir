@@ -132,7 +132,7 @@ ragged.kernel @k {
       ragged.store %0, %h (d0) -> (d0) : memref<?x64xf32>
     }
   }
-  // expected-error@+1 {{ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of all at most, and 2 to 4 times the terms, but got 4, 64, 4}}
+  // expected-error@+1 {{ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of all at most, and 2 to 4 times the terms, or 4 of 128 columns with `held` weights, but got 4, 64, 4}}
   ragged.tiles over [64] small [2, 2, 16, 4] large [4, 8, 16, 2] from 100 warpgroups [4, 64, 4] from 100 rounded bf16 weights {
     %zero = arith.constant 0.0 : f32
     %s = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 64 + d1) k 64 columns 64 gates [0] copies [8, 4] from %zero : memref<?x64xf32>, memref<64x64xf32>, f32 -> f32
@@ -155,7 +155,7 @@ ragged.kernel @k {
       ragged.store %0, %h (d0) -> (d0) : memref<?x64xf32>
     }
   }
-  // expected-error@+1 {{ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of all at most, and 2 to 4 times the terms, but got 1, 60, 4}}
+  // expected-error@+1 {{ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of all at most, and 2 to 4 times the terms, or 4 of 128 columns with `held` weights, but got 1, 60, 4}}
   ragged.tiles over [64] small [2, 2, 16, 4] large [4, 8, 16, 2] from 100 warpgroups [1, 60, 4] from 100 rounded bf16 weights {
     %zero = arith.constant 0.0 : f32
     %s = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 64 + d1) k 64 columns 64 gates [0] copies [8, 4] from %zero : memref<?x64xf32>, memref<64x64xf32>, f32 -> f32
@@ -226,6 +226,75 @@ ragged.kernel @k {
   }
   // expected-error@+1 {{ragged_tiles_c8: expected `warpgroups` and the rows that they are from together, at least 1}}
   ragged.tiles over [64] small [2, 2, 16, 4] large [4, 8, 16, 2] from 100 warpgroups [1, 64, 4] from 0 rounded bf16 weights {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 64 + d1) k 64 columns 64 gates [0] copies [8, 4] from %zero : memref<?x64xf32>, memref<64x64xf32>, f32 -> f32
+    ragged.store %s, %r (d0) -> (d0) : memref<?x64xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x64xf32>
+  %r = ragged.result : memref<?x64xf32>
+  %w = ragged.param @w : memref<64x64xf32>
+  %h = ragged.scratch bf16 : memref<?x64xf32>
+  ragged.blocks of 2 tile 1 {
+    ragged.nest over [64] by 4 {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x64xf32>
+      ragged.store %0, %h (d0) -> (d0) : memref<?x64xf32>
+    }
+  }
+  // expected-error@+1 {{ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of all at most, and 2 to 4 times the terms, or 4 of 128 columns with `held` weights, but got 3, 64, 4}}
+  ragged.tiles over [64] small [2, 2, 16, 4] large [4, 8, 16, 2] from 100 warpgroups [3, 64, 4] from 100 held rounded bf16 weights {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 64 + d1) k 64 columns 64 gates [0] copies [8, 4] from %zero : memref<?x64xf32>, memref<64x64xf32>, f32 -> f32
+    ragged.store %s, %r (d0) -> (d0) : memref<?x64xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x64xf32>
+  %r = ragged.result : memref<?x64xf32>
+  %w = ragged.param @w : memref<64x64xf32>
+  %h = ragged.scratch bf16 : memref<?x64xf32>
+  ragged.blocks of 2 tile 1 {
+    ragged.nest over [64] by 4 {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x64xf32>
+      ragged.store %0, %h (d0) -> (d0) : memref<?x64xf32>
+    }
+  }
+  // expected-error@+1 {{ragged_tiles_c8: expected `warpgroups` to be 1 to 3, a multiple of 8 columns of each sum, 256 of all at most, and 2 to 4 times the terms, or 4 of 128 columns with `held` weights, but got 4, 256, 4}}
+  ragged.tiles over [64] small [2, 2, 16, 4] large [4, 8, 16, 2] from 100 warpgroups [4, 256, 4] from 100 held rounded bf16 weights {
+    %zero = arith.constant 0.0 : f32
+    %s = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 64 + d1) k 64 columns 64 gates [0] copies [8, 4] from %zero : memref<?x64xf32>, memref<64x64xf32>, f32 -> f32
+    ragged.store %s, %r (d0) -> (d0) : memref<?x64xf32>
+  }
+}
+}
+
+// -----
+
+gpu.module @g {
+ragged.kernel @k {
+  %x = ragged.operand row : memref<?x64xf32>
+  %r = ragged.result : memref<?x64xf32>
+  %w = ragged.param @w : memref<64x64xf32>
+  %h = ragged.scratch bf16 : memref<?x64xf32>
+  ragged.blocks of 2 tile 1 {
+    ragged.nest over [64] by 4 {
+      %0 = ragged.load %x (d0) -> (d0) : memref<?x64xf32>
+      ragged.store %0, %h (d0) -> (d0) : memref<?x64xf32>
+    }
+  }
+  // expected-error@+1 {{ragged_tiles_c8: expected weights that are `held` to be of `warpgroups`}}
+  ragged.tiles over [64] small [2, 2, 16, 4] large [4, 8, 16, 2] from 100 held rounded bf16 weights {
     %zero = arith.constant 0.0 : f32
     %s = ragged.products %h () -> (0) with %w (d0, d1) -> (d0 * 64 + d1) k 64 columns 64 gates [0] copies [8, 4] from %zero : memref<?x64xf32>, memref<64x64xf32>, f32 -> f32
     ragged.store %s, %r (d0) -> (d0) : memref<?x64xf32>

@@ -233,7 +233,7 @@ fn warpgroups_compute_the_bits_of_the_smallest_tiles() {
         let row = |rng: &mut Rng| (0..64).map(|_| rng.signed_unit()).collect();
         (0..n).map(|_| row(rng)).collect()
     };
-    let instances = [1, 0, 61, 140].map(|n| format!("{}\n", json!({"x": rows(n, &mut rng)})));
+    let instances = [1, 0, 61, 240].map(|n| format!("{}\n", json!({"x": rows(n, &mut rng)})));
     let input = instances.concat();
     let model = Model::from_text(text, &[("D", 64), ("F", 320)], &mut rng);
     compile_for(&model, "bf16", "--gpu-arch=ptx,compute_90a,sim", &artifact);

@@ -76,17 +76,35 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         chain: &Chain<'c>,
         segment: &Segment,
     ) -> Self {
-        let mut copies = Copies {
-            writer,
-            gates: chain.gates.len() as i64,
-            k: segment.k,
-            left: vec![],
-            right: vec![],
+        let mut copies = match writer.group {
+            Some(_) => Copies::none(writer, chain, segment),
+            None => Copies::of_weights(e, writer, chain, segment),
         };
         copies.left = match writer.size.unit {
             Unit::Warpgroups => copies.rows_parts(e, segment),
             _ => copies.left_parts(e, segment),
         };
+        copies
+    }
+
+    fn none(writer: &'a Writer<'w, 'f, 'c>, chain: &Chain<'c>, segment: &Segment) -> Self {
+        Copies {
+            writer,
+            gates: chain.gates.len() as i64,
+            k: segment.k,
+            left: vec![],
+            right: vec![],
+        }
+    }
+
+    /// Of the right side alone.
+    pub fn of_weights(
+        e: &Emitter<'c>,
+        writer: &'a Writer<'w, 'f, 'c>,
+        chain: &Chain<'c>,
+        segment: &Segment,
+    ) -> Self {
+        let mut copies = Copies::none(writer, chain, segment);
         for (number, gate) in chain.gates.iter().enumerate() {
             let parts = match &segment.by_columns {
                 Some(weight) if writer.size.unit == Unit::Warpgroups => {
@@ -106,6 +124,12 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         for part in &self.left {
             self.copy(e, part, (self.k, size.depth, part.width), step, left);
         }
+        self.begin_weights(e, step, right);
+    }
+
+    /// The same of the right side alone, to this place.
+    pub fn begin_weights(&self, e: &Emitter<'c>, step: Val<'c>, right: Val<'c>) {
+        let size = self.writer.size;
         let per_word = size.per_word();
         let words = (self.k + per_word - 1) / per_word;
         for part in &self.right {
@@ -254,7 +278,6 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
         let writer = self.writer;
         let size = writer.size;
         let gate = number as i64;
-        let columns = writer.tile.columns();
         let (base, first, [k_stride, column_stride]) = self.writer.weight(e, segment);
         let width = segment.copies[number + 1];
         let base = e.offset_by(base, (first + offset * column_stride) * 4);
@@ -270,7 +293,7 @@ impl<'a, 'w, 'f, 'c> Copies<'a, 'w, 'f, 'c> {
                 let of_gate = e.add(e.int(gate * size.block_columns()), column);
                 let to = e.add(e.times(k, size.right_stride(self.gates)), of_gate);
                 let column = e.add(writer.first_column, column);
-                let column = e.min(column, e.int(columns - width));
+                let column = writer.clamped(e, column, width);
                 Part {
                     base: e.offset(base, e.times(column, column_stride * 4)),
                     k,

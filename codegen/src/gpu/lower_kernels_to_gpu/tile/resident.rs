@@ -213,6 +213,7 @@ impl<'f, 'c> Block<'f, 'c> {
             size,
             own_row: e.add(first_row, row),
             in_use: Cell::new(None),
+            group: None,
             ..self.writer
         };
         Block {

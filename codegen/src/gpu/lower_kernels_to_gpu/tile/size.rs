@@ -165,14 +165,18 @@ impl Size {
     }
 
     /// Bytes of a block's sums as the epilogue lays them out.
-    fn sums_bytes(self, gates: Gates) -> i64 {
+    pub fn sums_bytes(self, gates: Gates) -> i64 {
         gates.all * self.block_rows() * self.sums_stride() * 4
     }
 
     /// How many passes the epilogue takes to redistribute the sums: one if all of them fit into static shared memory,
     /// otherwise as many as it takes for the rows of a pass to fit into the buffers.
     pub fn parts(self, gates: Gates) -> i64 {
-        let room = self.buffers_bytes(gates).max(SHARED);
+        self.parts_in(gates, self.buffers_bytes(gates).max(SHARED))
+    }
+
+    /// The same where there are so many bytes for them.
+    pub fn parts_in(self, gates: Gates, room: i64) -> i64 {
         let mut parts = 1;
         while self.sums_bytes(gates) / parts > room && self.rows % (2 * parts) == 0 {
             parts *= 2;

@@ -11,9 +11,7 @@
 use cohort_abi::manifest::Elem;
 use cohort_dialects::builder::Val;
 
-use super::super::ops::{
-    WIDE, barrier, below, both, divide, load_neighbours, store_neighbours, when,
-};
+use super::super::ops::{WIDE, below, both, divide, load_neighbours, store_neighbours, when};
 use super::super::site::{Known, Site, Sums as Gates, memory};
 use super::copies::guarded;
 use super::size::Unit;
@@ -33,14 +31,18 @@ impl<'c> Writer<'_, '_, 'c> {
         if !self.size.redistributes(gates) {
             return self.go_on(e, rows, sums, &[]);
         }
-        let parts = self.size.parts(gates);
+        let parts = self.parts;
         for number in 0..parts {
             let part = Part {
                 first: number * self.size.rows / parts,
                 rows: self.size.rows / parts,
             };
+            // The buffers there may still be read; a warpgroup with weights has just waited for its block.
+            if number > 0 || self.group.is_none() {
+                self.barrier(e);
+            }
             self.leave(e, sums, part);
-            barrier(e);
+            self.barrier(e);
             self.deal(e, part);
         }
     }
@@ -143,8 +145,6 @@ impl<'c> Writer<'_, '_, 'c> {
 
     /// Puts a part of the thread's sums into shared memory.
     fn leave(&self, e: &Emitter<'c>, sums: &[Sums<'c>], part: Part) {
-        // The buffers there may still be read.
-        barrier(e);
         let size = self.size;
         let neighbours = match size.unit {
             Unit::Lanes => size.columns,

@@ -42,16 +42,15 @@ pub fn place<'c>(e: &Emitter<'c>, row: Val<'c>, piece: Val<'c>) -> Val<'c> {
     e.add(e.times(row, ROW_BYTES), e.times(swizzled, PIECE_BYTES))
 }
 
-/// Begins the products of all k in a buffer; the sums are not there before [`wait`].
+/// Begins the products of all k of a step, both sides of which are at these places; the sums are not there before [`wait`].
 pub fn begin<'c>(
     writer: &Writer<'_, '_, 'c>,
     e: &Emitter<'c>,
     gates: i64,
-    buffer: Val<'c>,
+    (left, right): (Val<'c>, Val<'c>),
     sums: &[Val<'c>],
 ) -> Val<'c> {
     let columns = gates * writer.size.block_columns();
-    let (left, right) = writer.buffers(e, buffer, gates);
     let (group, _) = divide(e, writer.warp, GROUP_WARPS);
     let shared = memory(e, true);
     let left = shared.offset(left, e.times(group, GROUP_ROWS * ROW_BYTES));
@@ -75,17 +74,16 @@ pub fn begin<'c>(
         (keys::LAYOUT_A, by_rows),
         (keys::LAYOUT_B, e.b.mma_layout(true)),
     ];
+    let described = [left, right].map(|side| {
+        let at = e.b.value(Op::LlvmPtrtoint, &[side], e.i64);
+        let at =
+            e.b.shrui(e.and(at, ADDRESS_BITS), e.int(i64::from(UNIT_BITS)));
+        e.b.ori(at, e.int(DESCRIPTOR))
+    });
     for first in (0..GROUP_TERMS).step_by(TERMS as usize) {
-        let [a, b] = [left, right].map(|side| {
-            let at = e.b.value(
-                Op::LlvmPtrtoint,
-                &[shared.offset_by(side, 2 * first)],
-                e.i64,
-            );
-            let at =
-                e.b.shrui(e.and(at, ADDRESS_BITS), e.int(i64::from(UNIT_BITS)));
-            e.b.ori(at, e.int(DESCRIPTOR))
-        });
+        // A buffer begins with a pattern, so the bits of a place in its first row are zero.
+        let place = e.int((2 * first) >> UNIT_BITS);
+        let [a, b] = described.map(|side| e.b.ori(side, place));
         all = e.b.value_with(
             Op::NvvmWgmmaMmaAsync,
             &[all, a, b],
