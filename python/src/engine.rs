@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::io::input::{Builder, Inputs};
+use cohort_runtime::locks::locked;
 use cohort_runtime::serving::{Answer, Engine as Serving, Failure, Full, Key, Options, Settings};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -44,10 +45,6 @@ impl Finished {
             let _ = (&self.told).write(&[0]);
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An instance that is built and not submitted yet.

@@ -1,12 +1,13 @@
 //! A loaded program.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::backward::Numbers;
 use cohort_runtime::device::DeviceKind;
 use cohort_runtime::io::input::{Builder, Inputs};
+use cohort_runtime::locks::locked;
 use cohort_runtime::serving::Settings;
 use cohort_runtime::{Config, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -339,10 +340,6 @@ fn weights_from(weights: Option<Bound<'_, PyAny>>) -> PyResult<WeightsFrom> {
         Ok(bytes) => WeightsFrom::Memory(bytes.as_bytes().into()),
         Err(_) => WeightsFrom::File(weights.extract()?),
     })
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Model {

@@ -2,13 +2,14 @@
 //! their turn.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use cohort_runtime::abi::manifest::Manifest;
 use cohort_runtime::io::input::{Builder, Inputs};
 use cohort_runtime::io::output::columns::Columns;
 use cohort_runtime::late::Interrupt;
+use cohort_runtime::locks::locked;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
@@ -192,7 +193,7 @@ impl Run {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 
@@ -335,9 +336,7 @@ impl State {
                 self.has_ended = true;
                 (self.supply, self.fed) = (None, None);
                 if let Some((owner, Some(idle))) = self.owner.take() {
-                    idle.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(owner);
+                    locked(&idle).push(owner);
                 }
                 let Ended {
                     stats,

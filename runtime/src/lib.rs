@@ -42,6 +42,7 @@ pub mod instance;
 pub mod io;
 pub mod late;
 pub mod limits;
+pub mod locks;
 pub mod memory;
 pub mod program;
 pub mod recorder;

@@ -5,8 +5,9 @@
 //! nobody asked for a log.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use cohort_runtime::locks::locked;
 use serde_json::{Value, json};
 
 use crate::exit::{SUCCESS, Stop};
@@ -56,8 +57,7 @@ pub struct Finding {
 static FOUND: Mutex<Option<Vec<Finding>>> = Mutex::new(None);
 
 fn found() -> MutexGuard<'static, Option<Vec<Finding>>> {
-    // Nothing panics while it is locked.
-    FOUND.lock().unwrap_or_else(PoisonError::into_inner)
+    locked(&FOUND)
 }
 
 /// Adds a finding to the log, if there is one.

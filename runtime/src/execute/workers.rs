@@ -4,11 +4,12 @@
 //! no influence on any bit of the results.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use crate::error::Error;
 use crate::execute::Task;
+use crate::locks::locked;
 use crate::memory::AlignedBuffer;
 use crate::report::profile::Profile;
 use crate::threads::share;
@@ -90,7 +91,7 @@ impl Workers {
     pub fn reserve(&self, scratch_bytes: usize) -> Result<(), Error> {
         if scratch_bytes > self.reserved.load(Ordering::Relaxed) {
             for scratch in &self.scratch {
-                lock(scratch).ensure(scratch_bytes, PURPOSE)?;
+                locked(scratch).ensure(scratch_bytes, PURPOSE)?;
             }
             self.reserved.store(scratch_bytes, Ordering::Relaxed);
         }
@@ -104,7 +105,7 @@ impl Workers {
 
     /// There are going to be launches with this number of operations.
     pub fn expect(&self, work: u64) {
-        let mut waking = self.waking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waking = locked(&self.waking);
         waking.work = waking.work.saturating_add(work);
         if waking.work < waking.most {
             return;
@@ -124,7 +125,7 @@ impl Workers {
     pub fn each_range(&self, shape: Shape, run: &(dyn Fn(u64, u64, *mut u8) + Sync)) {
         let ranges = self.ranges(shape);
         if ranges <= 1 {
-            let mut scratch = lock(&self.scratch[0]);
+            let mut scratch = locked(&self.scratch[0]);
             let scratch = address(&mut scratch);
             return share::with_helpers(&self.pool, || run(0, shape.rows, scratch));
         }
@@ -147,10 +148,7 @@ impl Workers {
     pub fn copy(&self, from: &[u8], to: &mut [u8]) {
         let helpers = (from.len() / COPIED).saturating_sub(1);
         let items = Mutex::new(to.chunks_mut(COPIED).zip(from.chunks(COPIED)));
-        let next = || {
-            let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
-            items.next()
-        };
+        let next = || locked(&items).next();
         self.pool.share(helpers, &|_| {
             while let Some((to, from)) = next() {
                 to.copy_from_slice(from);
@@ -162,7 +160,7 @@ impl Workers {
     fn each(&self, count: usize, run: &(dyn Fn(usize, *mut u8) + Sync)) {
         let next = AtomicUsize::new(0);
         self.pool.share(count.saturating_sub(1), &|thread| {
-            let mut scratch = lock(&self.scratch[thread]);
+            let mut scratch = locked(&self.scratch[thread]);
             let scratch = address(&mut scratch);
             let begin = self.profile.as_ref().map(|_| Instant::now());
             let mut items = 0;
@@ -201,10 +199,6 @@ impl Workers {
         }
         (tiles / tiles_a_range).min(threads * RANGES_A_THREAD)
     }
-}
-
-fn lock(scratch: &Mutex<AlignedBuffer>) -> MutexGuard<'_, AlignedBuffer> {
-    scratch.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn address(scratch: &mut AlignedBuffer) -> *mut u8 {

@@ -7,8 +7,10 @@
 mod write;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
+
+use crate::locks::locked;
 
 /// Events that are kept: some 20 MB in memory, and up to 100 MB as text.
 pub const MOST_EVENTS: usize = 1 << 19;
@@ -201,7 +203,6 @@ impl Profile {
     }
 
     fn events(&self) -> MutexGuard<'_, Events> {
-        // Nothing panics while it is locked.
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.events)
     }
 }

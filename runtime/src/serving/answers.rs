@@ -1,6 +1,6 @@
 //! The sink of the session: each instance's answer goes where it belongs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cohort_abi::manifest::Manifest;
 
@@ -12,6 +12,7 @@ use crate::failure::InstanceError;
 use crate::io::output::columns::{Collector, Columns};
 use crate::io::sink::Sink;
 use crate::limits::Limits;
+use crate::locks::locked;
 
 pub(super) struct Answers {
     shared: Arc<Shared>,
@@ -25,7 +26,7 @@ impl Answers {
         let collected = Arc::<Mutex<Columns>>::default();
         let taken = collected.clone();
         let take = move |columns| {
-            *taken.lock().unwrap_or_else(PoisonError::into_inner) = columns;
+            *locked(&taken) = columns;
             Ok(())
         };
         Answers {
@@ -52,12 +53,7 @@ impl Sink for Answers {
         });
         self.shared.launched(launches, rows);
         self.collector.flush()?;
-        let mut collected = self
-            .collected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut columns = std::mem::take(&mut *collected);
-        drop(collected);
+        let mut columns = std::mem::take(&mut *locked(&self.collected));
         let error = columns
             .instances
             .first_mut()

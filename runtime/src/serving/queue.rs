@@ -1,7 +1,7 @@
 //! What waits and what runs; the supply of the session.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use cohort_abi::manifest::Manifest;
@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::failure::InstanceError;
 use crate::io::feed::{Supplied, Supply};
 use crate::io::input::{Inputs, Joiner};
+use crate::locks::{locked, unpoisoned};
 
 /// The place of an instance in the queue: the rank, then the order in which they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,7 +123,7 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     pub fn submit(&self, request: Request) -> Result<Key, Full> {
@@ -176,10 +177,9 @@ impl Shared {
 
     /// Waits on `left` until that is so, or the time is over; whether it is.
     fn wait_until(&self, timeout: Duration, is_so: impl Fn(&State) -> bool) -> bool {
-        let (state, _) = self
-            .left
-            .wait_timeout_while(self.state(), timeout, |state| !is_so(state))
-            .unwrap_or_else(PoisonError::into_inner);
+        let is_not = |state: &mut State| !is_so(state);
+        let waited = self.left.wait_timeout_while(self.state(), timeout, is_not);
+        let (state, _) = unpoisoned(waited);
         is_so(&state)
     }
 
@@ -381,7 +381,7 @@ impl Supply for Queue {
         if may_wait {
             let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
             let woken = shared.arrived.wait_while(state, is_idle);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state = unpoisoned(woken);
         }
         state.take_late(&mut answers);
         while inputs.len() < shared.settings.in_flight

@@ -2,12 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::Answer;
 use super::queue::{Key, Shared};
+
+use crate::locks::{locked, unpoisoned};
 
 /// Where an answer comes.
 #[derive(Default)]
@@ -42,7 +44,7 @@ impl Slot {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 
@@ -73,9 +75,9 @@ impl Ticket {
     /// Waits for the answer, for a while.
     pub fn wait(&mut self, timeout: Duration) -> Option<Answer> {
         let is_missing = |state: &mut State| state.answer.is_none();
-        let (mut state, _) = (self.slot.came)
-            .wait_timeout_while(self.slot.state(), timeout, is_missing)
-            .unwrap_or_else(PoisonError::into_inner);
+        let state = self.slot.state();
+        let waited = (self.slot.came).wait_timeout_while(state, timeout, is_missing);
+        let (mut state, _) = unpoisoned(waited);
         state.answer.take()
     }
 

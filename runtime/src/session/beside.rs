@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::io::feed::{Held, Supplied, Supply};
 use crate::io::input::Inputs;
 use crate::io::sink::Sink;
+use crate::locks::locked;
 use crate::report::Progress;
 use crate::report::profile::Span;
 use crate::report::stats::{Stats, Times};
@@ -305,7 +306,7 @@ fn work<'a>(
 ) {
     while let Some(mut chunk) = receive(chunks) {
         // Whoever waits for it must hear of it, whatever happens.
-        let compute = AssertUnwindSafe(|| lock(lane).compute(rules, &mut chunk));
+        let compute = AssertUnwindSafe(|| locked(lane).compute(rules, &mut chunk));
         let result = catch_unwind(compute).unwrap_or_else(|_| Err(gone()));
         let computed = Computed {
             lane: number,
@@ -432,7 +433,7 @@ impl<'a> Desk<'_, '_, 'a> {
             return Ok(());
         }
         let written = result.and_then(|()| {
-            lock(&self.lanes[lane]).write(self.rules, &mut chunk, told.sink, told.stats)
+            locked(&self.lanes[lane]).write(self.rules, &mut chunk, told.sink, told.stats)
         });
         match written {
             Ok(()) if chunk.is_done() => {
@@ -451,10 +452,6 @@ impl<'a> Desk<'_, '_, 'a> {
         }
         Ok(())
     }
-}
-
-fn lock<'l, 'm>(lane: &'l Mutex<&'m mut Lane>) -> MutexGuard<'l, &'m mut Lane> {
-    lane.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn gone() -> Error {

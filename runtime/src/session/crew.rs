@@ -1,7 +1,8 @@
 //! The threads of lanes, which stay from run to run: of those that are begun anew, some began milliseconds late.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::locks::locked;
 use crate::threads::thread_pool::ThreadPool;
 
 /// A thread for each lane that runs.
@@ -36,10 +37,7 @@ impl Crew {
         };
         let given: Vec<Mutex<Option<G>>> =
             given.into_iter().map(|of| Mutex::new(Some(of))).collect();
-        let take = |number: usize| {
-            let mut given = given[number].lock().unwrap_or_else(PoisonError::into_inner);
-            given.take()
-        };
+        let take = |number: usize| locked(&given[number]).take();
         // A thread begins with the lane of its number, whose weights may be in its cache.
         let lane = |thread: usize| {
             let numbers = (0..given.len()).map(|next| (thread - 1 + next) % given.len());

@@ -4,11 +4,12 @@
 //! another thread still uses them: its program is taken down by compiled code. So the end of the process waits
 //! for threads whose owner has let them go.
 
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::locks::locked;
 
 /// How long the process waits at its end for a thread that is in the middle of a launch; what that thread does
 /// then does not need LLVM.
@@ -40,7 +41,7 @@ impl Drop for SessionThread {
             unsafe { libc::atexit(wait) };
         });
         if let Some(handle) = self.0.take() {
-            let mut let_go = LET_GO.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut let_go = locked(&LET_GO);
             let_go.retain(|(_, handle)| !handle.is_finished());
             let_go.push((std::process::id(), handle));
         }

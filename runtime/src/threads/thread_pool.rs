@@ -8,8 +8,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+
+use crate::locks::{locked, unpoisoned};
 
 /// How often a thread looks whether helpers are done, before it sleeps: some ten microseconds.
 const LOOKS: usize = 400;
@@ -162,7 +164,7 @@ impl Drop for Close<'_> {
         if is_busy() {
             let mut state = self.0.lock();
             while is_busy() {
-                state = wait(&self.0.ended, state);
+                state = unpoisoned(self.0.ended.wait(state));
             }
         }
     }
@@ -171,7 +173,7 @@ impl Drop for Close<'_> {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// What a helper does all its life.
@@ -202,7 +204,7 @@ impl Shared {
             let is_idle = || self.jobs.load(Ordering::Relaxed) == *seen;
             while is_idle() && !state.ends && state.wakes == wakes {
                 state.asleep += 1;
-                state = wait(&self.begun, state);
+                state = unpoisoned(self.begun.wait(state));
                 state.asleep -= 1;
             }
             if state.ends {
@@ -230,12 +232,6 @@ fn look(times: usize, is_there: impl Fn() -> bool) {
         }
         std::hint::spin_loop();
     }
-}
-
-fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-    condition
-        .wait(state)
-        .unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, Once};
 
 use cohort_codegen::pipeline;
 use cohort_passes::kernel::schedule::{USUAL_CACHES, are_possible};
+use cohort_runtime::locks::{locked, unpoisoned};
 use cohort_runtime::memory::core_bytes;
 use cohort_runtime::program::artifact::{HostTarget, known_features};
 use melior::ir::{Module, operation::OperationLike};
@@ -245,12 +246,12 @@ pub fn emit_all(
             if let (Some((cache, key)), Ok(object)) = (&kept, &object) {
                 cache.keep_code(key, object);
             }
-            lock(&done).push((number, object));
+            locked(&done).push((number, object));
         }
         Ok(())
     };
     side_by_side(threads, &work)?;
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = unpoisoned(done.into_inner());
     done.sort_by_key(|(number, _)| *number);
     done.into_iter().map(|(_, object)| object).collect()
 }
@@ -273,12 +274,7 @@ fn side_by_side(threads: usize, work: &(impl Fn() -> Result<(), Stop> + Sync)) -
 }
 
 fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
-    lock(waiting).next()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it is locked.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    locked(waiting).next()
 }
 
 /// A module in LLVM's own IR, in a context of its own.

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cohort_abi::manifest::{Elem, Kernel, Manifest, Operand, RowPool, Unit};
 use cohort_passes::kernel::reference::{
     Input, Reference, Rounding, Scalar, Tensor, number, numbers,
 };
 use cohort_runtime::execute::{Given, Inspector, Launched};
+use cohort_runtime::locks::locked;
 use cohort_runtime::{Program, Session, Weights};
 
 use super::args::Arguments;
@@ -327,7 +328,7 @@ struct NumberPlace {
 impl Inspector for Checker {
     fn launched(&mut self, launch: &Launched<'_>) {
         let findings = self.findings.clone();
-        let mut found = findings.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = locked(&findings.0);
         let symbol = &self.kernels[launch.number].symbol;
         if found.wrong.is_some() || found.unchecked.contains_key(symbol) {
             return;
@@ -344,7 +345,7 @@ impl Inspector for Checker {
 impl Findings {
     /// Says what was found; whether all is right.
     pub fn judge(&self, quiet: bool) -> bool {
-        let found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = locked(&self.0);
         for (kernel, problem) in &found.unchecked {
             crate::exit::say(&format!(
                 "warning: kernel `{kernel}` was not checked: {problem}"

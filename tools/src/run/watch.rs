@@ -4,10 +4,11 @@
 //! that are finished are put in place, as whole lines, and the process is gone. No code of the run
 //! itself has to look at a clock for that.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use cohort_runtime::locks::locked;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -50,8 +51,8 @@ impl Watch {
         self.lock().push(output.clone());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Lines>> {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Lines>> {
+        locked(&self.output)
     }
 
     fn end(&self, code: i32, reason: &str) -> ! {

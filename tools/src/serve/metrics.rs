@@ -1,9 +1,6 @@
 //! What the server counts: for Prometheus, and for the page.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
+use cohort_runtime::locks::locked;
 use cohort_runtime::serving::ServingStats;
 use prometheus::core::Collector;
 use prometheus::{
@@ -11,6 +8,9 @@ use prometheus::{
     exponential_buckets,
 };
 use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use super::refusal::Refusal;
 
@@ -119,7 +119,7 @@ impl Metrics {
         self.requests.with_label_values(&[status.as_str()]).inc();
         self.seconds.observe(time.as_secs_f64());
         if status.is_success() {
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut recent = locked(&self.recent);
             if recent.len() == RECENT {
                 recent.pop_front();
             }
@@ -130,7 +130,7 @@ impl Metrics {
     /// In Prometheus' text form.
     pub fn text(&self, stats: &ServingStats) -> Result<String, Refusal> {
         // One at a time: what is added to a counter follows from what it has.
-        let _recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let _recent = locked(&self.recent);
         for (gauge, get) in &self.gauges {
             gauge.set(i64::try_from(get(stats)).unwrap_or(i64::MAX));
         }
@@ -144,7 +144,7 @@ impl Metrics {
 
     /// For the page.
     pub fn page(&self, model: &str, in_flight: usize, stats: &ServingStats) -> Value {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = locked(&self.recent);
         let mut sorted: Vec<f64> = recent.iter().copied().collect();
         drop(recent);
         sorted.sort_by(f64::total_cmp);
