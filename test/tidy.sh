@@ -80,11 +80,12 @@ runtime_knows_only_what_is_below() {
     local folder run='io|instance|engine|session|serving|verify'
     local above=(
         "memory:program|report|call_cache|recorder|reuse|schedule|execute|device|backward|threads|$run"
+        "threads:program|report|call_cache|recorder|reuse|schedule|execute|device|backward|$run"
         "program:report|call_cache|recorder|reuse|schedule|execute|device|backward|$run"
         "call_cache:report|recorder|reuse|schedule|execute|device|backward|threads|$run"
         "recorder:reuse|schedule|execute|device|backward|$run" "schedule:recorder|reuse|execute|device|backward|threads|$run"
         "device:recorder|reuse|schedule|execute|backward|$run" "execute:reuse|backward|$run" "reuse:backward|session|serving|verify"
-        'backward:session|serving|verify' 'threads:session|serving|verify' 'io:session|serving|verify'
+        'backward:session|serving|verify' 'io:session|serving|verify'
         'instance:engine|session|serving|verify' 'engine:session|serving|verify' 'session:serving|verify')
     for folder in "${above[@]}"; do
         local root=runtime/src/${folder%%:*}

@@ -383,7 +383,7 @@ impl Backward {
             let arguments = (&raw mut job).cast::<u64>();
             let job_of_fiber = Job {
                 entry: record::entry,
-                recorder: &raw mut *machine.recorder,
+                host: machine.recorder.host(),
                 arguments,
                 results: std::ptr::null_mut(),
             };

@@ -29,6 +29,7 @@ use crate::engine::blame::Blame;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::instance::alignment::Alignment;
+use crate::instance::strands::StackPool;
 use crate::instance::{Again, Common, Instance, Machine, Status, Ticket};
 use crate::io::feed::{Feed, Next};
 use crate::io::sink::Sink;
@@ -38,7 +39,6 @@ use crate::report::profile::{Gauge, Span};
 use crate::report::stats::{Stats, Times};
 use crate::report::trace::trace_flush;
 use crate::speculation::{Predictor, Work};
-use crate::threads::strands::StackPool;
 
 /// More instances at once fill no kernel better, and each needs a stack.
 pub const MOST_ALIVE: usize = 1 << 14;
@@ -619,7 +619,7 @@ fn has_enough(machine: &Machine<'_>, window: &Window) -> bool {
     (window.enough).has(machine.manifest, recorder, recorder.pending_bytes())
 }
 
-/// The budget of strands that `alive` live instances leave: see [`crate::threads::strands`].
+/// The budget of strands that `alive` live instances leave: see [`crate::instance::strands`].
 fn forks_left(machine: &Machine<'_>, pool: &StackPool, alive: usize) -> u64 {
     match machine.executor.is_on_device() {
         true => u64::MAX,

@@ -4,6 +4,7 @@
 
 mod ahead;
 pub(crate) mod alignment;
+pub(crate) mod strands;
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +19,10 @@ use crate::memory::bump::Bump;
 use crate::recorder::{Recorder, State, Stopped};
 use crate::speculation::Predictor;
 use crate::threads::fiber::{Event, Fiber, Job, Signal};
-use crate::threads::strands::{StackPool, Strands, Wait};
 
 use ahead::{Ahead, Found};
 use alignment::Alignment;
+use strands::{StackPool, Strands, Wait};
 
 /// Which instance of the input it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -385,7 +386,7 @@ impl Instance {
             .set_floor(common.alignment.floor(self.is_new));
         let job = Job {
             entry: machine.entry,
-            recorder: machine.recorder,
+            host: machine.recorder.host(),
             arguments: self.beginning.arguments,
             results: self.results.as_mut_ptr(),
         };

@@ -6,8 +6,9 @@
 //! Session
 //!  ├ program   what was compiled, its manifest and its weights, all checked before they are used
 //!  ├ io        JSON Lines, or another source -> slots and rows that the control program reads, and back
-//!  ├ threads   fibers and strands, on which compiled code runs and may be given up; the threads that share work
+//!  ├ threads   fibers, on which compiled code runs and may be given up; the threads that share work
 //!  ├ engine    the instances that are alive, when tensors decide their paths
+//!  ├ instance  one of them: its strands, its decisions, what it guesses
 //!  ├ recorder  what compiled code calls: kernel calls become entries of a log, grouped in buckets
 //!  ├ call_cache  calls on rows of parameters, which are computed once
 //!  ├ reuse     recordings of instances by their structure

@@ -79,7 +79,7 @@ use crate::limits::Limits;
 use crate::memory::bump::Bump;
 use crate::program::numbering::Numbering;
 use crate::report::trace::Tracer;
-use crate::threads::fiber::Switch;
+use crate::threads::fiber::{Gate, Host};
 
 /// Rows that the calls of one batch may make in a row pool, so that row numbers fit 32 bits.
 const MAX_ROWS: u64 = 1 << 30;
@@ -140,9 +140,7 @@ pub struct Recorder {
     /// Calls that were answered by equal ones.
     shared_calls: u64,
     grouping: Grouping,
-    switch: *const Switch,
-    /// An address in the frame in which an instance waited last.
-    waiting_frame: usize,
+    gate: Gate,
     stopped: Option<Stopped>,
     interrupt: Interrupt,
     limits: Limits,
@@ -219,8 +217,7 @@ impl Recorder {
             new_cached: Vec::new(),
             shared_calls: 0,
             grouping,
-            switch: std::ptr::null(),
-            waiting_frame: 0,
+            gate: Gate::default(),
             stopped: None,
             interrupt: Interrupt::default(),
             limits: Limits {
@@ -392,7 +389,14 @@ impl Recorder {
         &mut self.tracer
     }
 
-    pub(crate) fn set_switch(&mut self, switch: *const Switch) {
-        self.switch = switch;
+    /// What compiled code runs with that records here: valid until the recorder is used otherwise.
+    pub fn host(&mut self) -> Host {
+        let recorder: *mut Recorder = self;
+        // SAFETY: the pointer is that of a reference.
+        let gate = unsafe { &raw mut (*recorder).gate };
+        Host {
+            context: recorder.cast(),
+            gate,
+        }
     }
 }

@@ -187,7 +187,7 @@ impl Reuse {
             let mut results = vec![0; self.result.slots()];
             let job = Job {
                 entry: self.entry,
-                recorder: scout,
+                host: scout.host(),
                 arguments: arguments.slots.as_ptr(),
                 results: results.as_mut_ptr(),
             };

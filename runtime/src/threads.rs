@@ -1,7 +1,6 @@
-//! Stacks and threads: fibers of instances, strands within one, and the pool that launches are divided over.
+//! Stacks and threads: the fibers that compiled code runs on, and the pool that launches are divided over.
 
 pub mod fiber;
 pub mod share;
-pub(crate) mod strands;
 pub mod thread;
 pub(crate) mod thread_pool;

@@ -2,11 +2,11 @@
 
 use cohort_abi::Handle;
 
+use super::strands::Wait;
 use super::{Common, Instance, Machine};
 use crate::error::Error;
 use crate::speculation::{Guess, MOST_GUESSES, Path};
 use crate::threads::fiber::Signal;
-use crate::threads::strands::Wait;
 
 /// What an instance has guessed since the last flush; by default, one that has decided nothing.
 #[derive(Default)]

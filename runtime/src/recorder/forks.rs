@@ -2,7 +2,7 @@
 
 use super::Recorder;
 
-/// Counts of strands; see [`crate::threads::strands`].
+/// Counts of strands; see [`crate::instance::strands`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forks {
     /// The budget: how many more may begin until others end.

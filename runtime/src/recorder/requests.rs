@@ -4,7 +4,7 @@ use cohort_abi::{Failure, Handle, StrandFn};
 
 use super::{Recorder, Stopped};
 use crate::failure::{Stop, StoppedAt};
-use crate::threads::fiber::{Event, Input, Strand};
+use crate::threads::fiber::{Event, Gate, Strand};
 
 impl Recorder {
     /// Memory of the instance; see [`cohort_abi::symbols::ALLOC`].
@@ -131,23 +131,8 @@ impl Recorder {
     ///
     /// As [`Recorder::force`].
     unsafe fn wait(recorder: *mut Recorder, event: Event) -> u32 {
-        // SAFETY: the caller's promise.
-        let switch = unsafe {
-            (*recorder).waiting_frame = (&raw const event).addr();
-            (*recorder).switch
-        };
-        if !switch.is_null() {
-            // SAFETY: the fiber set the switch when it began or continued this instance, and it
-            // lives at the bottom of the stack that this code runs on.
-            let input = unsafe { (*switch).suspend(event.into()) };
-            if let Input::Decided(bits) = input {
-                // SAFETY: this instance runs again. The others have set their own switches.
-                unsafe { (*recorder).set_switch(switch) };
-                return bits as u32;
-            }
-        }
-        // Reached only if compiled code runs outside a fiber.
-        std::process::abort()
+        // SAFETY: the caller's promise; the gate is the one that the fiber runs with.
+        unsafe { Gate::wait(&raw mut (*recorder).gate, event) as u32 }
     }
 
     /// Gives the instance up; see [`cohort_abi::symbols::FAIL`].
@@ -185,13 +170,8 @@ impl Recorder {
     #[inline(never)]
     pub(super) fn stop(&mut self, stopped: Stopped) -> ! {
         self.stopped = Some(stopped);
-        let switch = self.switch;
-        if !switch.is_null() {
-            // SAFETY: the fiber set the switch when it began this instance, and it lives at the
-            // bottom of the stack that this code runs on.
-            unsafe { (*switch).suspend(Event::Stopped.into()) };
-        }
-        // Reached only if a stopped instance is resumed, or compiled code runs outside a fiber.
-        std::process::abort()
+        // SAFETY: an instance runs on this recorder, so on a fiber that runs with this gate; compiled code and the
+        // functions that it calls own nothing.
+        unsafe { self.gate.stop() }
     }
 }

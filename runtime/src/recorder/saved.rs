@@ -96,8 +96,8 @@ impl Recorder {
         self.state.may_fork = saved.may_fork;
     }
 
-    /// An address in the frame in which the running instance waits: all below is in use by nobody but who switches.
+    /// Where the running instance waits: see [`Gate::waiting_frame`](crate::threads::fiber::Gate::waiting_frame).
     pub fn waiting_frame(&self) -> usize {
-        self.waiting_frame
+        self.gate.waiting_frame()
     }
 }

@@ -44,7 +44,7 @@ pub struct State {
     pub(super) segment: usize,
     /// The order key from which its calls count.
     pub(super) floor: u64,
-    /// Whether its strands run beside each other; see [`crate::threads::strands`].
+    /// Whether its strands run beside each other; see [`crate::instance::strands`].
     pub(super) may_fork: bool,
     /// The epoch in which it began; see [`crate::call_cache::sharing`].
     pub(super) first_epoch: u64,

@@ -355,7 +355,7 @@ impl Lane {
             }
             let job = Job {
                 entry: rules.entry,
-                recorder: &raw mut *self.recorder,
+                host: self.recorder.host(),
                 arguments: arguments.as_ptr(),
                 results: results.as_mut_ptr(),
             };

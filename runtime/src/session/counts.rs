@@ -7,12 +7,12 @@ use super::{Batch, Session};
 use crate::backward::Backward;
 use crate::call_cache::call_bytes;
 use crate::engine::Engine;
+use crate::instance::strands::ENOUGH;
 use crate::report::stats::{
     BatchStats, DeviceStats, GradientStats, KernelStats, ScheduleReuse, SchedulerStats,
     SpeculationStats, Stats, StrandStats, Times, peak_memory_bytes,
 };
 use crate::schedule::Policy;
-use crate::threads::strands::ENOUGH;
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {

@@ -13,17 +13,23 @@
 //! What is on a stack owns nothing, so it can also be copied, and a coroutine that has gone on can be put back to
 //! where it waited ([`Checkpoint`]).
 
+mod gate;
+mod signal;
+
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use cohort_abi::{EntryFn, Handle, StrandFn};
+use cohort_abi::{Context, EntryFn};
 use corosensei::stack::{DefaultStack, Stack};
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::{Coroutine, CoroutineResult};
 
 use crate::error::Error;
 use crate::memory;
-use crate::recorder::Recorder;
+
+pub use gate::Gate;
+use gate::{Input, Switch};
+pub use signal::{Event, Signal, Strand};
 
 /// What compiled code may still use below [`cohort_abi::Context::stack_limit`], for the runtime's
 /// functions that it calls and for a frame that checks late.
@@ -42,142 +48,27 @@ const SWITCH_BYTES: usize = if cfg!(debug_assertions) {
     1 << 10
 };
 
+/// What code on a fiber runs with.
+#[derive(Clone, Copy)]
+pub struct Host {
+    /// What it is given as its context.
+    pub context: *mut Context,
+    /// Its way back, which the fiber opens before the code begins.
+    pub gate: *mut Gate,
+}
+
 /// One instance to run.
 #[derive(Clone, Copy)]
 pub struct Job {
     /// The program's entry.
     pub entry: EntryFn,
-    /// What it records to.
-    pub recorder: *mut Recorder,
+    /// What it runs with.
+    pub host: Host,
     /// The slots of its arguments.
     pub arguments: *const u64,
     /// Where the slots of its result go.
     pub results: *mut u64,
 }
-
-/// A part of an instance that runs beside others of it; see [`cohort_abi::StrandFn`].
-#[derive(Clone, Copy, Debug)]
-pub struct Strand {
-    /// What it runs.
-    pub function: StrandFn,
-    /// The slots that it shares with its caller.
-    pub scope: *mut u64,
-    /// Which of the scope's strands it is.
-    pub index: i64,
-    /// Bytes of stack that its caller has left, and it may use.
-    pub stack_left: u64,
-}
-
-/// What a coroutine is given when it gets control: two words.
-#[derive(Clone, Copy)]
-pub enum Input {
-    /// An instance to start with, which is read before control comes back; only after [`Event::Finished`], or first.
-    Run(*const Job),
-    /// A strand of an instance to start with, and what it records to; as [`Input::Run`].
-    Strand(*const (*mut Recorder, Strand)),
-    /// The bits of the element that was forced, whether a strand was begun, or any; only after an event
-    /// that is none of [`Event::Finished`] and [`Event::Stopped`].
-    Decided(u64),
-}
-
-/// Why the coroutine gave control back.
-#[derive(Clone, Copy, Debug)]
-pub enum Event {
-    /// The entry returned; its results are written.
-    Finished,
-    /// The recorder's `stopped` says why there is no result.
-    Stopped,
-    /// The instance waits for the element of a row; `force` indexes the manifest's forces.
-    Forced {
-        /// The row.
-        handle: Handle,
-        /// Which place of the program asks.
-        force: u32,
-    },
-    /// The instance shows a value, whose slots these are; `debug` indexes the manifest's debugs.
-    Shown {
-        /// Which place of the program shows it.
-        debug: u32,
-        /// Where the value is.
-        slots: *const u64,
-    },
-    /// The instance asks that a strand of it begin, and goes on when that waits or has ended; it lies on the
-    /// coroutine's stack until then.
-    Forked(*const Strand),
-    /// The instance waits until all strands of the scope have ended.
-    Joined {
-        /// The slots that the strands share with their caller.
-        scope: *mut u64,
-    },
-    /// The instance waits until a strand of the scope has ended.
-    Awaited {
-        /// As of [`Event::Joined`].
-        scope: *mut u64,
-        /// Which of the scope's strands.
-        index: u32,
-    },
-}
-
-/// An [`Event`] as two words, as which it goes from hand to hand at each decision. It is written and read word by word;
-/// what is written by smaller parts and then read at once, as an enum is, a processor waits for.
-#[derive(Clone, Copy, Debug)]
-pub struct Signal {
-    /// Which event it is, and above that its number.
-    what: u64,
-    of: *mut u64,
-}
-
-const _: () = assert!(size_of::<Signal>() == 16 && size_of::<Input>() == 16);
-
-impl From<Event> for Signal {
-    #[inline]
-    fn from(event: Event) -> Signal {
-        let (what, number, of) = match event {
-            Event::Finished => (0, 0, ptr::null_mut()),
-            Event::Stopped => (1, 0, ptr::null_mut()),
-            Event::Forced { handle, force } => {
-                (2, force, ptr::without_provenance_mut(handle.0 as usize))
-            }
-            Event::Shown { debug, slots } => (3, debug, slots.cast_mut()),
-            Event::Forked(strand) => (4, 0, strand.cast_mut().cast()),
-            Event::Joined { scope } => (5, 0, scope),
-            Event::Awaited { scope, index } => (6, index, scope),
-        };
-        Signal {
-            what: what | u64::from(number) << u32::BITS,
-            of,
-        }
-    }
-}
-
-impl Signal {
-    /// The event.
-    #[inline]
-    pub fn event(self) -> Event {
-        let number = (self.what >> u32::BITS) as u32;
-        match self.what as u32 {
-            0 => Event::Finished,
-            2 => Event::Forced {
-                handle: Handle(self.of.addr() as u64),
-                force: number,
-            },
-            3 => Event::Shown {
-                debug: number,
-                slots: self.of,
-            },
-            4 => Event::Forked(self.of.cast()),
-            5 => Event::Joined { scope: self.of },
-            6 => Event::Awaited {
-                scope: self.of,
-                index: number,
-            },
-            _ => Event::Stopped,
-        }
-    }
-}
-
-/// What the recorder needs to give control back from inside compiled code.
-pub type Switch = Yielder<Input, Signal>;
 
 type Control = Coroutine<Input, Signal, Infallible>;
 
@@ -253,7 +144,7 @@ impl Fiber {
     ///
     /// # Safety
     ///
-    /// The job's recorder is valid and nothing else refers to it during the call; arguments and
+    /// The job's context and gate are valid and nothing else refers to them during the call; arguments and
     /// results are as the manifest of the entry's program says. If the instance waits, all that
     /// also holds for the call of [`Fiber::resume`] that continues it.
     pub unsafe fn run(&mut self, job: Job) -> Result<Signal, Error> {
@@ -267,13 +158,9 @@ impl Fiber {
     /// # Safety
     ///
     /// As [`Fiber::run`]; the strand is one that the program asked for, and its scope is alive.
-    pub unsafe fn run_strand(
-        &mut self,
-        recorder: *mut Recorder,
-        strand: Strand,
-    ) -> Result<Signal, Error> {
+    pub unsafe fn run_strand(&mut self, host: Host, strand: Strand) -> Result<Signal, Error> {
         self.abandon();
-        let start = (recorder, strand);
+        let start = (host, strand);
         // SAFETY: the caller's promise; no instance is on the coroutine.
         unsafe { self.switch(Input::Strand(&raw const start)) }
     }
@@ -291,9 +178,8 @@ impl Fiber {
         unsafe { self.switch(Input::Decided(bits.into())) }
     }
 
-    /// Copies the fiber as it is now, into memory that is used again. The instance waits, and `frame` is an address in
-    /// the frame of who called the function that made it wait ([`Recorder::waiting_frame`]). Whether that was done: not
-    /// where the stack is deep.
+    /// Copies the fiber as it is now, into memory that is used again. The instance waits at `frame`, which its gate knows
+    /// ([`Gate::waiting_frame`]). Whether that was done: not where the stack is deep.
     pub fn save(&self, frame: usize, to: &mut Checkpoint) -> bool {
         let from = frame.saturating_sub(SWITCH_BYTES);
         let bytes = self.stack_base.saturating_sub(from);
@@ -382,7 +268,7 @@ impl Fiber {
 
     fn throw_frames_away(&mut self) {
         if let Some(mut coroutine) = self.coroutine.take() {
-            // SAFETY: on the stack are `run_jobs`, frames of compiled code, the recorder's functions that stop or wait, and perhaps
+            // SAFETY: on the stack are `run_jobs`, frames of compiled code, the functions that it stops or waits by, and perhaps
             // the walk of a backward: none holds anything that must be dropped. The walk leaks the memory of the one call that it
             // is at; what grows with its tape is the recording's.
             unsafe { coroutine.force_reset() };
@@ -399,7 +285,7 @@ impl Drop for Fiber {
 
 fn run_jobs(switch: &Switch, mut input: Input) -> Infallible {
     loop {
-        // SAFETY: `Fiber::run` requires a valid recorder, to which only this code refers until it
+        // SAFETY: `Fiber::run` requires a valid context and gate, to which only this code refers until it
         // switches back, and arguments and results that fit the entry; `Fiber::run_strand` a strand and
         // its scope. Both are alive until the coroutine switches back, and read here. The switch outlives the
         // job: it lives at the bottom of this stack.
@@ -407,13 +293,13 @@ fn run_jobs(switch: &Switch, mut input: Input) -> Infallible {
             match input {
                 Input::Run(job) => {
                     let job = *job;
-                    (*job.recorder).set_switch(switch);
-                    (job.entry)(job.recorder.cast(), job.arguments, job.results);
+                    (*job.host.gate).open(switch);
+                    (job.entry)(job.host.context, job.arguments, job.results);
                 }
                 Input::Strand(start) => {
-                    let (recorder, strand) = *start;
-                    (*recorder).set_switch(switch);
-                    (strand.function)(recorder.cast(), strand.scope, strand.index);
+                    let (host, strand) = *start;
+                    (*host.gate).open(switch);
+                    (strand.function)(host.context, strand.scope, strand.index);
                 }
                 // `Fiber` gives decisions only to those who wait for one.
                 Input::Decided(_) => std::process::abort(),
@@ -426,8 +312,26 @@ fn run_jobs(switch: &Switch, mut input: Input) -> Infallible {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
-    use cohort_abi::Context;
+    use cohort_abi::Handle;
+
+    /// What the code of these tests is given: as of a recorder, the context comes first.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Caller {
+        context: Context,
+        gate: Gate,
+    }
+
+    impl Caller {
+        fn host(&mut self) -> Host {
+            let caller: *mut Caller = self;
+            Host {
+                context: caller.cast(),
+                // SAFETY: the pointer is that of a reference.
+                gate: unsafe { &raw mut (*caller).gate },
+            }
+        }
+    }
 
     /// Uses as much stack as the first argument says.
     unsafe extern "C" fn deep(_: *mut Context, arguments: *const u64, results: *mut u64) {
@@ -454,14 +358,21 @@ mod tests {
             if left == 0 {
                 return sum;
             }
-            // SAFETY: the context is the recorder's.
-            let bits = unsafe { Recorder::force(context.cast(), left, 3) };
+            let asks = Event::Forced {
+                handle: Handle(left),
+                force: 3,
+            };
+            // SAFETY: the context is that of a caller, with whose gate this runs.
+            let bits = unsafe {
+                let gate = &raw mut (*context.cast::<Caller>()).gate;
+                Gate::wait(gate, asks)
+            };
             if bits == 7 {
-                // SAFETY: as above.
-                unsafe { (*context.cast::<Recorder>()).fail(0, 0, 0, 0) };
+                // SAFETY: as above; the frames own nothing.
+                unsafe { (*context.cast::<Caller>()).gate.stop() };
             }
             // SAFETY: as above.
-            let all = unsafe { down(context, left - 1, 10 * sum + u64::from(bits)) };
+            let all = unsafe { down(context, left - 1, 10 * sum + bits) };
             assert!(std::hint::black_box(frame).iter().all(|word| *word == sum));
             all
         }
@@ -483,26 +394,23 @@ mod tests {
 
     #[test]
     fn a_fiber_goes_back_to_where_it_waited() {
-        let manifest = crate::memory::arena::tests::manifest();
         let mut fiber = Fiber::new(1 << 20).unwrap();
-        let grouping = crate::recorder::Grouping::Unbatched;
-        let limit = fiber.stack_limit();
-        let mut recorder = Recorder::new(&manifest, Limits::default(), 100, grouping, limit);
+        let mut caller = Caller::default();
         let (argument, mut result) = (4, 0);
         let job = Job {
             entry: ask,
-            recorder: &raw mut *recorder,
+            host: caller.host(),
             arguments: &raw const argument,
             results: &raw mut result,
         };
         let mut saved: Vec<Checkpoint> = Vec::new();
-        // SAFETY: the recorder is used by nothing else; one argument and one result. Frames refer to nothing but the
-        // recorder.
+        // SAFETY: the caller is used by nothing else; one argument and one result. Frames refer to nothing but the
+        // caller.
         unsafe {
             assert_eq!(forced(fiber.run(job)), Some(4));
             for left in (0..4).rev() {
                 let mut checkpoint = Checkpoint::default();
-                let frame = (*job.recorder).waiting_frame();
+                let frame = (*job.host.gate).waiting_frame();
                 assert!(fiber.save(frame, &mut checkpoint));
                 // All that is alive was copied: the coroutine's stack pointer is the lowest of its words that lie there.
                 let words: [usize; size_of::<Control>() / size_of::<usize>()] =
@@ -536,31 +444,23 @@ mod tests {
             // Another instance is on it.
             assert_eq!(forced(fiber.run(job)), Some(4));
             fiber.abandon();
-            assert!(!fiber.save(recorder.waiting_frame(), &mut saved[0]));
+            assert!(!fiber.save(caller.gate.waiting_frame(), &mut saved[0]));
         }
     }
 
     #[test]
     fn deep_stacks_are_given_back_and_used_again() {
-        let manifest = crate::memory::arena::tests::manifest();
-        let grouping = crate::recorder::Grouping::Unbatched;
         let mut fiber = Fiber::new(64 << 20).unwrap();
-        let mut recorder = Recorder::new(
-            &manifest,
-            Limits::default(),
-            100,
-            grouping,
-            fiber.stack_limit(),
-        );
+        let mut caller = Caller::default();
         let mut run = |fiber: &mut Fiber, bytes: u64| {
             let mut result = 0;
             let job = Job {
                 entry: deep,
-                recorder: &raw mut *recorder,
+                host: caller.host(),
                 arguments: &bytes,
                 results: &mut result,
             };
-            // SAFETY: the recorder is used by nothing else; one argument and one result.
+            // SAFETY: the caller is used by nothing else; one argument and one result.
             let event = unsafe { fiber.run(job) };
             assert!(matches!(event.unwrap().event(), Event::Finished));
             assert_eq!(result, bytes / 4096);

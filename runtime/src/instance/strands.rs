@@ -299,7 +299,7 @@ impl Strands {
         // SAFETY: the scope is the caller's, who does not run.
         unsafe { *strand.scope += 1 };
         // SAFETY: the caller's promise.
-        unsafe { self.fiber()?.run_strand(recorder, strand) }
+        unsafe { self.fiber()?.run_strand(recorder.host(), strand) }
     }
 
     /// The strand that runs goes on when those of the scope have ended.
