@@ -1,5 +1,26 @@
 //! What a run did and how long it took: the object that `--stats` writes.
 
+/// Sums of a type's fields, all of which are named: one that is added and not counted does not compile.
+macro_rules! add_by_field {
+    ($type:ident { $($field:ident),+ $(,)? }) => {
+        impl std::ops::AddAssign for $type {
+            fn add_assign(&mut self, other: $type) {
+                let $type { $($field),+ } = other;
+                $(self.$field += $field;)+
+            }
+        }
+
+        impl std::ops::Add for $type {
+            type Output = $type;
+
+            fn add(mut self, other: $type) -> $type {
+                self += other;
+                self
+            }
+        }
+    };
+}
+
 mod device;
 mod kernels;
 
@@ -21,14 +42,13 @@ pub struct Times {
     pub write: Duration,
 }
 
-impl Times {
-    /// Adds the times of another part of the run.
-    pub fn add(&mut self, other: &Times) {
-        self.record += other.record;
-        self.execute += other.execute;
-        self.write += other.write;
-    }
+add_by_field!(Times {
+    record,
+    execute,
+    write
+});
 
+impl Times {
     /// Of threads that worked at the same time: parts of what passed meanwhile.
     pub fn within(&self, took: Duration) -> Times {
         let worked = self.record + self.execute;

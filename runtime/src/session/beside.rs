@@ -202,7 +202,7 @@ impl Session {
             self.lane.write(&rules, &mut chunk, told.sink, told.stats)?;
         }
         self.took(chunk.times.record + chunk.times.execute);
-        told.times.add(&chunk.times);
+        *told.times += chunk.times;
         queue.done(chunk, told)
     }
 
@@ -258,7 +258,7 @@ impl Session {
         }
         // One that was divided is as long as its parts.
         self.took(2 * longest);
-        told.times.add(&times.within(ended - begin));
+        *told.times += times.within(ended - begin);
         Ok(())
     }
 
@@ -437,7 +437,7 @@ impl<'a> Desk<'_, '_, 'a> {
         });
         match written {
             Ok(()) if chunk.is_done() => {
-                self.times.add(&chunk.times);
+                *self.times += chunk.times;
                 self.pace.done(lane, &chunk);
                 let took = chunk.times.record + chunk.times.execute;
                 *self.longest = took.max(*self.longest);

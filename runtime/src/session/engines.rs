@@ -111,7 +111,7 @@ impl Session {
         let mut times = Times::default();
         idle.sort_by_key(|working| working.number);
         for working in idle {
-            times.add(&working.times);
+            times += working.times;
             told.stats.flushes += working.stats.flushes;
             told.stats.suspensions += working.stats.suspensions;
             // At most, as they need not have been at the same time.
@@ -123,7 +123,7 @@ impl Session {
             }
         }
         self.beside.extend(others);
-        told.times.add(&times.within(begin.elapsed()));
+        *told.times += times.within(begin.elapsed());
         result
     }
 }

@@ -113,8 +113,8 @@ impl DeviceStats {
                 (Some(one), Some(two)) => Some(one.join(two)),
                 (one, two) => one.or(two),
             },
-            copies: self.copies.join(other.copies),
-            graphs: self.graphs.join(other.graphs),
+            copies: self.copies + other.copies,
+            graphs: self.graphs + other.graphs,
             ..self
         }
     }
@@ -133,18 +133,14 @@ pub struct Copies {
     pub bytes_to_host: u64,
 }
 
-impl Copies {
-    /// With others.
-    #[must_use]
-    pub fn join(self, other: Copies) -> Copies {
-        Copies {
-            to_device: self.to_device + other.to_device,
-            bytes_to_device: self.bytes_to_device + other.bytes_to_device,
-            to_host: self.to_host + other.to_host,
-            bytes_to_host: self.bytes_to_host + other.bytes_to_host,
-        }
-    }
+add_by_field!(Copies {
+    to_device,
+    bytes_to_device,
+    to_host,
+    bytes_to_host
+});
 
+impl Copies {
     /// Counts a copy to the device.
     pub fn sent(&mut self, bytes: usize) {
         self.to_device += 1;
@@ -169,14 +165,8 @@ pub struct GraphStats {
     pub changed_launches: u64,
 }
 
-impl GraphStats {
-    /// With others.
-    #[must_use]
-    pub fn join(self, other: GraphStats) -> GraphStats {
-        GraphStats {
-            made: self.made + other.made,
-            replayed: self.replayed + other.replayed,
-            changed_launches: self.changed_launches + other.changed_launches,
-        }
-    }
-}
+add_by_field!(GraphStats {
+    made,
+    replayed,
+    changed_launches
+});

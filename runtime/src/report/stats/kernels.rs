@@ -37,6 +37,12 @@ pub struct Modes {
     pub gathered: u64,
 }
 
+add_by_field!(Modes {
+    contiguous,
+    identical,
+    gathered
+});
+
 /// What a kernel did, as the executor counts it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Launches {
@@ -112,9 +118,7 @@ impl Launches {
         self.rows += other.rows;
         self.nanoseconds += other.nanoseconds;
         for (modes, more) in self.modes.iter_mut().zip(&other.modes) {
-            modes.contiguous += more.contiguous;
-            modes.identical += more.identical;
-            modes.gathered += more.gathered;
+            *modes += *more;
         }
         self.copied_rows += other.copied_rows;
         self.ragged.add(&other.ragged);
