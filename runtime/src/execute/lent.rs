@@ -7,8 +7,7 @@ use cohort_abi::manifest::Operand;
 
 use super::Executor;
 use super::launch::Placed;
-use super::ragged::{RaggedLaunches, Run};
-use super::tables::Tables;
+use super::reads::{Known, Reads};
 use crate::memory::inputs::Lent;
 
 impl Executor {
@@ -17,7 +16,7 @@ impl Executor {
         if self.arena.lent().is_empty() {
             return;
         }
-        let reads = Reads {
+        let known = Known {
             index: self.index.words_mut(),
             ragged: &self.ragged,
             tables: &self.tables,
@@ -32,7 +31,7 @@ impl Executor {
                 };
                 let mut lent = self.arena.lent().iter();
                 if !mixed.contains(&pool)
-                    && lent.any(|lent| reads.mix(placed, (position, operand), lent))
+                    && lent.any(|lent| mixes(known, placed, (position, operand), lent))
                 {
                     mixed.push(pool);
                 }
@@ -45,41 +44,32 @@ impl Executor {
     }
 }
 
-/// What launches read.
-struct Reads<'a> {
-    index: &'a [u32],
-    ragged: &'a RaggedLaunches,
-    tables: &'a Tables,
-}
-
-impl Reads<'_> {
-    /// Whether one base is not enough for what a launch reads as an operand, some of which may be lent.
-    fn mix(&self, placed: &Placed, (position, operand): (usize, &Operand), lent: &Lent) -> bool {
-        if operand.pool() != Some(lent.region.pool) {
-            return false;
-        }
-        let entries = placed.entries as usize;
-        match (operand, placed.ragged) {
-            (Operand::Rows { .. } | Operand::Stacked { .. }, _) => true,
-            (_, None) => {
-                let start = placed.index_start + position * entries;
-                differ(lent, 0, &self.index[start..start + entries])
-            }
-            (_, Some(launch)) => match self.ragged.run(launch, position) {
-                Run::ByCall | Run::Pieces => differ(lent, 0, self.ragged.firsts(launch, position)),
-                Run::Listed { first, list } => differ(lent, first, self.tables.list(list)),
-                Run::OnePiece { first } => {
-                    let (first, lent) = (u64::from(first), lent.region);
-                    let begin = u64::from(lent.first);
-                    let (behind, end) = (
-                        first + u64::from(placed.entries),
-                        begin + u64::from(lent.rows),
-                    );
-                    let is_apart = behind <= begin || first >= end;
-                    let is_inside = first >= begin && behind <= end;
-                    !is_apart && !is_inside
-                }
-            },
+/// Whether one base is not enough for what a launch reads as an operand, some of which may be lent.
+fn mixes(
+    known: Known<'_>,
+    placed: &Placed,
+    (position, operand): (usize, &Operand),
+    lent: &Lent,
+) -> bool {
+    if operand.pool() != Some(lent.region.pool) {
+        return false;
+    }
+    if matches!(operand, Operand::Rows { .. } | Operand::Stacked { .. }) {
+        return true;
+    }
+    match known.reads(placed, (position, operand)) {
+        Reads::Entries(rows) | Reads::ByCall(rows) | Reads::Pieces(rows) => differ(lent, 0, rows),
+        Reads::Listed { first, list } => differ(lent, first, list),
+        Reads::OnePiece { first } => {
+            let (begin, end) = (
+                u64::from(first),
+                u64::from(first) + u64::from(placed.entries),
+            );
+            let lent_begin = u64::from(lent.region.first);
+            let lent_end = lent_begin + u64::from(lent.region.rows);
+            let is_apart = end <= lent_begin || begin >= lent_end;
+            let is_inside = begin >= lent_begin && end <= lent_end;
+            !is_apart && !is_inside
         }
     }
 }

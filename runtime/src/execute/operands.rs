@@ -6,7 +6,7 @@ use cohort_abi::manifest::{Operand, Unit};
 use super::kernel::Kernel;
 use super::launch::{Flush, Placed};
 use super::pieces::PieceOperand;
-use super::ragged::Run;
+use super::reads::{Known, Reads};
 use crate::memory::arena::PoolBase;
 use crate::report::stats::Modes;
 
@@ -20,6 +20,11 @@ pub fn find<'a>(
     modes: &mut [Modes],
 ) -> u64 {
     let entries = placed.entries as usize;
+    let known = Known {
+        index: flush.index,
+        ragged: flush.ragged,
+        tables: flush.tables,
+    };
     let mut lists = flush.lists.operands[placed.list_start..].iter();
     let tables = placed
         .ragged
@@ -27,8 +32,7 @@ pub fn find<'a>(
     let mut work = 0;
     operands.clear();
     for (position, (operand, modes)) in kernel.operands.iter().zip(modes).enumerate() {
-        let start = placed.index_start + position * entries;
-        let index = &flush.index[start..start + entries];
+        let index = known.entries(placed, position);
         operands.push(match operand {
             Operand::Scalar(_) => list_only(index),
             Operand::Length => list_only(match (tables, kernel.form.unit) {
@@ -39,42 +43,6 @@ pub fn find<'a>(
                 (Some(_), Unit::Rows) => &[],
                 (None, _) => index,
             }),
-            Operand::Ragged { pool, .. } | Operand::Row { pool } if placed.ragged.is_some() => {
-                let launch = placed.ragged.unwrap_or(0);
-                match flush.ragged.run(launch, position) {
-                    Run::ByCall => {
-                        modes.gathered += 1;
-                        let firsts = flush.ragged.firsts(launch, position);
-                        rows_from(flush.base_of(*pool, firsts), 0, firsts)
-                    }
-                    Run::OnePiece { first } => {
-                        modes.contiguous += 1;
-                        let base = flush.base(*pool, first);
-                        rows_from(base, first, &flush.identity[..entries])
-                    }
-                    Run::Pieces => {
-                        modes.contiguous += 1;
-                        let firsts = flush.ragged.firsts(launch, position);
-                        let base = flush.base_of(*pool, firsts);
-                        pieces.push(PieceOperand {
-                            position,
-                            row_bytes: base.row_bytes,
-                            firsts,
-                        });
-                        rows_from(base, 0, &flush.identity[..entries])
-                    }
-                    Run::Listed { first, list } => {
-                        let list = flush.tables.list(list);
-                        let of_list = list.first().copied().unwrap_or(0);
-                        let base = flush.base(*pool, first.wrapping_add(of_list));
-                        match is_identical(list) {
-                            true => modes.identical += 1,
-                            false => modes.gathered += 1,
-                        }
-                        rows_from(base, first, list)
-                    }
-                }
-            }
             Operand::Rows { pool } => {
                 modes.gathered += 1;
                 let base = &flush.bases[*pool];
@@ -90,20 +58,50 @@ pub fn find<'a>(
             }
             Operand::Row { pool }
             | Operand::Ragged { pool, .. }
-            | Operand::Stacked { pool, .. } => {
-                let base = flush.base_of(*pool, index);
-                if is_contiguous(index) {
+            | Operand::Stacked { pool, .. } => match known.reads(placed, (position, operand)) {
+                Reads::Entries(rows) => {
+                    let base = flush.base_of(*pool, rows);
+                    if is_contiguous(rows) {
+                        modes.contiguous += 1;
+                        let first = rows.first().copied().unwrap_or(0);
+                        rows_from(base, first, &flush.identity[..entries])
+                    } else {
+                        match is_identical(rows) {
+                            true => modes.identical += 1,
+                            false => modes.gathered += 1,
+                        }
+                        rows_from(base, 0, rows)
+                    }
+                }
+                Reads::ByCall(firsts) => {
+                    modes.gathered += 1;
+                    rows_from(flush.base_of(*pool, firsts), 0, firsts)
+                }
+                Reads::OnePiece { first } => {
                     modes.contiguous += 1;
-                    let first = index.first().copied().unwrap_or(0);
+                    let base = flush.base(*pool, first);
                     rows_from(base, first, &flush.identity[..entries])
-                } else {
-                    match is_identical(index) {
+                }
+                Reads::Pieces(firsts) => {
+                    modes.contiguous += 1;
+                    let base = flush.base_of(*pool, firsts);
+                    pieces.push(PieceOperand {
+                        position,
+                        row_bytes: base.row_bytes,
+                        firsts,
+                    });
+                    rows_from(base, 0, &flush.identity[..entries])
+                }
+                Reads::Listed { first, list } => {
+                    let of_list = list.first().copied().unwrap_or(0);
+                    let base = flush.base(*pool, first.wrapping_add(of_list));
+                    match is_identical(list) {
                         true => modes.identical += 1,
                         false => modes.gathered += 1,
                     }
-                    rows_from(base, 0, index)
+                    rows_from(base, first, list)
                 }
-            }
+            },
         });
     }
     if let Some(tables) = tables {

@@ -5,10 +5,13 @@
 //! computed, the next reads, in the same order. An operand of which that is true needs no index list,
 //! and none is made ([`Run`]).
 
-use cohort_abi::manifest::Padding;
+use cohort_abi::manifest::{Operand, Padding, Unit};
 
+use super::Executor;
 use super::bucket_rows::NO_ROW;
+use super::indices::all_inside;
 use super::tables::Found;
+use crate::error::Error;
 use crate::program::call_form::CallForm;
 
 /// How many rows of storage the calls of a launch get.
@@ -232,6 +235,39 @@ impl RaggedLaunches {
     #[inline]
     pub fn start(&self, group: u32, call: u32) -> u32 {
         self.starts[self.group_starts[group as usize] + call as usize]
+    }
+}
+
+impl Executor {
+    /// Finds what the lengths of ragged launches make, or makes it.
+    pub(super) fn find_tables(&mut self) -> Result<(), Error> {
+        for placed in self.placed.iter().filter(|placed| placed.rows > 0) {
+            let Some(launch) = placed.ragged else {
+                continue;
+            };
+            let kernel = &self.kernels[placed.kernel as usize];
+            let row_bytes = |pool| self.arena.row_bytes(pool);
+            let lengths = self.ragged.lengths(launch);
+            let Some(found) = (self.tables).find(kernel, lengths, placed.rows, row_bytes) else {
+                return all_inside(true);
+            };
+            self.ragged.launches[launch].tables = found;
+            self.ragged.place_empty(launch);
+            if kernel.form.unit == Unit::Rows {
+                let runs = self.ragged.launches[launch].run_start;
+                for (position, operand) in kernel.operands.iter().enumerate() {
+                    let firsts = self.ragged.firsts(launch, position);
+                    self.ragged.runs[runs + position] = match operand {
+                        Operand::Row { .. } => self.tables.repeat(kernel, position, found, firsts),
+                        Operand::Ragged { .. } => {
+                            self.tables.expand(kernel, position, found, firsts)
+                        }
+                        _ => continue,
+                    };
+                }
+            }
+        }
+        Ok(())
     }
 }
 

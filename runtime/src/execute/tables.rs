@@ -235,9 +235,8 @@ impl Tables {
     /// How the rows of an operand lie of which each call has as many as its own, from these first rows
     /// on, in a launch over rows.
     pub fn expand(&mut self, kernel: &Kernel, operand: usize, found: Found, firsts: &[u32]) -> Run {
-        let spans = found.spans.map_or(&[][..], |spans| &self.spans[spans]);
         // Where a work item of all rows would begin, says each call. Padding may be before it.
-        let mut items = (spans.iter().zip(firsts))
+        let mut items = (self.all_spans(found).iter().zip(firsts))
             .filter(|((_, rows), _)| *rows > 0)
             .map(|((begin, _), first)| first.checked_sub(*begin));
         if let Some(Some(first)) = items.next()
@@ -265,6 +264,8 @@ impl Tables {
         })
     }
 
+    /// The rows of an operand, counted from the least of `firsts`: `table` says which ones, given the number of what
+    /// `firsts` are counted from there.
     fn find_rows(
         &mut self,
         kernel: &Kernel,
@@ -273,14 +274,13 @@ impl Tables {
         firsts: &[u32],
         table: impl FnOnce(usize) -> Table,
     ) -> Run {
-        let spans = found.spans.map_or(&[][..], |spans| &self.spans[spans]);
-        let calls = spans.iter().zip(firsts);
+        let mut offsets = std::mem::take(&mut self.offsets);
+        let calls = self.all_spans(found).iter().zip(firsts);
         let first = (calls.clone())
             .filter(|((_, rows), _)| *rows > 0)
             .map(|(_, first)| *first)
             .min();
         let first = first.unwrap_or(0);
-        let mut offsets = std::mem::take(&mut self.offsets);
         offsets.clear();
         // Where a call without rows would have its first does not matter.
         offsets.extend(calls.map(|((_, rows), row)| match rows {
@@ -289,14 +289,10 @@ impl Tables {
         }));
         let number = self.find_words(&offsets, kernel.hints + 1 + operand);
         let table = table(number);
-        let list = self.find_table(found.lengths, table, |tables| {
-            let spans = found.spans.map_or(&[][..], |spans| &tables.spans[spans]);
+        let list = self.find_list(found.lengths, table, |tables, list| {
             let room = tables.works[found.work].room as usize;
-            let mut list = tables.spare.pop().unwrap_or_default();
-            list.clear();
             let is_repeated = matches!(table, Table::Repeated { .. });
-            append_rows(spans, &offsets, room, is_repeated, &mut list);
-            (add(&mut tables.lists, list), room)
+            append_rows(tables.all_spans(found), &offsets, room, is_repeated, list);
         });
         self.offsets = offsets;
         Run::Listed { first, list }
@@ -359,6 +355,7 @@ impl Tables {
         number
     }
 
+    /// As [`Tables::find_table`], of a list, which `write` writes.
     fn find_list(
         &mut self,
         of: usize,
