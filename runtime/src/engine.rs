@@ -16,8 +16,10 @@
 //! are done; so what is in use is at most what a batch may use, and what those few need that are
 //! alive then, each of which has limits of its own.
 
+mod admit;
 pub(crate) mod blame;
 mod deliver;
+mod late;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -25,28 +27,23 @@ use std::time::{Duration, Instant};
 use cohort_abi::Handle;
 
 use crate::backward::{Backward, Taped};
-use crate::engine::blame::Blame;
 use crate::error::Error;
 use crate::execute::Generation;
 use crate::instance::alignment::Alignment;
 use crate::instance::strands::StackPool;
-use crate::instance::{Again, Common, Instance, Machine, Status, Ticket};
-use crate::io::feed::{Feed, Next};
+use crate::instance::{Again, Common, Instance, Machine, Ticket};
+use crate::io::feed::Feed;
 use crate::io::sink::Sink;
 use crate::recorder::enough::Enough;
 use crate::report::Progress;
-use crate::report::profile::{Gauge, Span};
+use crate::report::profile::Span;
 use crate::report::stats::{Stats, Times};
 use crate::report::trace::trace_flush;
 use crate::speculation::{Predictor, Work};
+pub use admit::MOST_ALIVE;
 
-/// More instances at once fill no kernel better, and each needs a stack.
-pub const MOST_ALIVE: usize = 1 << 14;
 /// In how many parts a window in flight is delivered where another thread does that.
 const PARTS: usize = 8;
-/// How much later than in time an answer may come, rather than have others begin again.
-const PATIENCE: Duration = Duration::from_millis(50);
-
 /// Which instances are alive at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -309,150 +306,6 @@ impl Engine {
         Ok(())
     }
 
-    fn admit_all(
-        &mut self,
-        machine: &mut Machine<'_>,
-        feed: &mut Feed<'_>,
-        window: &Window,
-        report: &mut Report<'_, '_>,
-    ) -> Result<(), Error> {
-        let read = feed.read();
-        let alive_before = self.alive.len();
-        let is_crowd = (self.alive.first()).is_some_and(|instance| instance.again.is_some());
-        let is_batch = !window.is_in_flight && !self.alive.is_empty();
-        if self.alive.is_empty()
-            && let Some(survey) = machine.executor.survey_mut()
-        {
-            survey.begin_batch();
-        }
-        if is_crowd || is_batch || !self.crowded.is_empty() {
-            if self.alive.is_empty()
-                && let Some((_, crowd)) = self.crowded.pop_first()
-            {
-                for (ticket, again) in crowd {
-                    let instance = match self.idle.pop() {
-                        Some(instance) => instance,
-                        None => Instance::new(self.stack_bytes, self.result_slots)?,
-                    };
-                    self.admit(machine, feed, instance, ticket, Some(again))?;
-                }
-            }
-        } else {
-            let most = window.count.min(MOST_ALIVE);
-            // Instances that never wait would otherwise go on for ever without a flush.
-            let mut left = most;
-            let mut waiting = self
-                .alive
-                .iter()
-                .filter(|instance| instance.waits())
-                .count();
-            while left > 0 && waiting < most && self.has_room(machine, window, report) {
-                if waiting > 0 && has_enough(machine, window) {
-                    self.ended_early += 1;
-                    break;
-                }
-                let Some(instance) = self.place()? else {
-                    break;
-                };
-                if feed.must_read()
-                    && let Some(sink) = report.sink
-                {
-                    sink.flush()?;
-                }
-                let may_wait = self.alive.is_empty();
-                let asked = machine
-                    .executor
-                    .profile()
-                    .map(|_| (Instant::now(), feed.read()));
-                let next = feed.next(machine, may_wait)?;
-                if let Some((asked, read)) = asked
-                    && feed.read() > read
-                {
-                    machine.executor.spent(Span::Read, asked);
-                }
-                let Next::Instance(ticket) = next else {
-                    self.idle.push(instance);
-                    break;
-                };
-                self.admit(machine, feed, instance, ticket, None)?;
-                waiting += usize::from(self.alive.last().is_some_and(|last| last.waits()));
-                left -= 1;
-            }
-        }
-        if alive_before < self.alive.len() {
-            self.admitted = self.alive.len();
-        }
-        let (begin, took) = self.end_lap();
-        report.times.record += took.saturating_sub(feed.read() - read);
-        machine.executor.span(Span::Record, begin, self.lap);
-        if let Some(profile) = machine.executor.profile() {
-            profile.gauge(Gauge::Alive(self.alive.len() as u64));
-            profile.gauge(Gauge::ControlBytes(self.held_bytes));
-        }
-        Ok(())
-    }
-
-    /// Whether another instance may be admitted.
-    fn has_room(&self, machine: &Machine<'_>, window: &Window, report: &Report<'_, '_>) -> bool {
-        if self.alive.is_empty() {
-            return true;
-        }
-        let arena = machine.executor.arena();
-        let sink_is_full = (report.sink.as_ref()).is_some_and(|sink| sink.is_full());
-        let bytes = arena.used_bytes() + self.held_bytes + self.taped_bytes;
-        !sink_is_full
-            && machine
-                .recorder
-                .has_room(bytes, arena.used_rows(), window.memory)
-    }
-
-    /// A place for one more instance. There is none when the system gives no other stack, as long
-    /// as there are some.
-    fn place(&mut self) -> Result<Option<Box<Instance>>, Error> {
-        if let Some(instance) = self.idle.pop() {
-            return Ok(Some(instance));
-        }
-        match Instance::new(self.stack_bytes, self.result_slots) {
-            Ok(instance) => Ok(Some(instance)),
-            Err(_) if !self.alive.is_empty() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn admit(
-        &mut self,
-        machine: &mut Machine<'_>,
-        feed: &Feed<'_>,
-        mut instance: Box<Instance>,
-        ticket: Ticket,
-        again: Option<Again>,
-    ) -> Result<(), Error> {
-        instance.ticket = ticket;
-        instance.again = again;
-        instance.admitted = machine.executor.profile().map(|_| Instant::now());
-        instance.generation = self.first_generation + self.generations.len() as u64;
-        let inputs = feed.inputs(ticket.chunk)?;
-        if !machine.manifest.debugs.is_empty() {
-            instance.id.clear();
-            instance.id.push_str(inputs.id(ticket.index));
-            instance.shown_before = self.shown.remove(&ticket.number).unwrap_or(0);
-        }
-        match inputs.arguments(ticket.index) {
-            // SAFETY: the arguments were decoded for this program, and the feed keeps the chunk
-            // until this instance is done.
-            Ok((arguments, bytes)) => unsafe {
-                let key = inputs.key(ticket.index);
-                let left = forks_left(machine, &self.common.pool, self.alive.len() + 1);
-                self.common.alive = self.admitted.max(self.alive.len() + 1);
-                machine.recorder.set_forks_left(left);
-                instance.start(machine, key, arguments, bytes, &mut self.common)?;
-            },
-            Err(error) => instance.status = Status::Failed(error.clone()),
-        }
-        self.alive.push(instance);
-        Ok(())
-    }
-
     /// Computes what the instances that are alive recorded.
     fn flush(
         &mut self,
@@ -495,68 +348,6 @@ impl Engine {
         trace_flush(machine.manifest, machine.recorder, machine.executor);
         report.times.execute += self.end_lap_at(done.unwrap_or_else(Instant::now)).1;
         Ok(())
-    }
-
-    /// When a flush has taken so long that some instance gets no answer in time.
-    fn late(&self, machine: &Machine<'_>) -> Option<Instant> {
-        machine.recorder.limits().max_time?;
-        let ends = self.alive.iter().filter_map(|instance| instance.end());
-        let first = ends.min()?;
-        Some(match self.alive.len() {
-            1 => first,
-            // The others would have to begin again.
-            _ => first + PATIENCE,
-        })
-    }
-
-    /// A flush cannot be done, and took that long: those that are late have failed, and the others run
-    /// again, each alone, or, where it was time that they had too little of, apart by their work.
-    fn give_up(
-        &mut self,
-        machine: &mut Machine<'_>,
-        mut generation: Generation,
-        error: &Error,
-        took: Duration,
-    ) {
-        let is_alone = self.alive.len() == 1;
-        if let (Error::Late, false) = (error, is_alone) {
-            self.give_up_late(machine, took);
-        } else {
-            for instance in &mut self.alive {
-                instance.give_up(machine, error, is_alone);
-            }
-        }
-        machine.recorder.give_up_calls();
-        machine.executor.release(&mut generation);
-        machine.recorder.recycle(&mut generation.buckets);
-        self.spare.push(generation);
-    }
-
-    /// Of several instances some have no time left: each is charged its part of what the flush took.
-    fn give_up_late(&mut self, machine: &Machine<'_>, took: Duration) {
-        let works = machine.executor.works(machine.recorder);
-        let work = |instance: &Instance| match instance.is_over() {
-            true => 0,
-            false => works.get(instance.segment()).copied().unwrap_or(0),
-        };
-        let blame = Blame::of(self.alive.iter().map(|instance| work(instance)).collect());
-        let most = machine.recorder.limits().max_time;
-        let mut again = Vec::new();
-        for place in blame.lightest_first() {
-            let instance = &mut self.alive[place];
-            if !instance.give_up_late(machine, took, blame.charge(place, took), most) {
-                again.push(place);
-            }
-        }
-        let mut places = again.iter();
-        for length in blame.batches(&again) {
-            for place in places.by_ref().take(length) {
-                if let Status::Crowded(again) = &mut self.alive[*place].status {
-                    again.crowd = Some(self.next_crowd);
-                }
-            }
-            self.next_crowd += 1;
-        }
     }
 
     /// Lets all go on that wait.
@@ -611,12 +402,6 @@ impl Engine {
         machine.executor.span(Span::Decide, begin, self.lap);
         Ok(())
     }
-}
-
-/// Whether what instances have recorded that wait is enough.
-fn has_enough(machine: &Machine<'_>, window: &Window) -> bool {
-    let recorder = &machine.recorder;
-    (window.enough).has(machine.manifest, recorder, recorder.pending_bytes())
 }
 
 /// The budget of strands that `alive` live instances leave: see [`crate::instance::strands`].
