@@ -76,7 +76,7 @@ use crate::support::ir::{
     is_tensor, is_within, key, move_before, nested_ops, op_key, remove_attribute,
     replace_uses_except, set_operand, symbol_of, users_of,
 };
-use crate::support::waves::{BasicBlock, Effects, Role, is_dear, is_view, role, used_values};
+use crate::support::waves::{BasicBlock, Effects, Role, is_expensive, is_view, role, used_values};
 use cohort_dialects::marks::{GRANULARITY, HOISTED};
 use dims::Dims;
 use parts::{Part, joins_dims, parts};
@@ -259,7 +259,7 @@ impl<'c> BasicBlock<'c> {
             let kind = Op::of(*operation);
             let is_mask = masks
                 && unfed.contains(&op_key(*operation))
-                && (!is_dear(*operation) || kind == Some(Op::LinalgGeneric));
+                && (!is_expensive(*operation) || kind == Some(Op::LinalgGeneric));
             let is_destination = matches!(kind, Some(Op::TensorEmpty | Op::LinalgFill));
             if (is_destination || is_mask) && grows(*operation) && self.is_for_tensors(*operation) {
                 self.copied.insert(op_key(*operation));

@@ -114,8 +114,8 @@ struct Worth {
     reads: bool,
     /// Something is computed from it that does not merely select elements.
     computes: bool,
-    /// It is dear enough to be worth a read where it would be made of nothing.
-    dear: bool,
+    /// It is expensive enough to be worth a read where it would be made of nothing.
+    worth_reading: bool,
 }
 
 impl Worth {
@@ -127,7 +127,7 @@ impl Worth {
     }
 
     fn is_enough(self) -> bool {
-        self.computes && (self.reads || self.dear)
+        self.computes && (self.reads || self.worth_reading)
     }
 }
 
@@ -182,7 +182,7 @@ impl<'c> Fixed<'c> {
         let mut worth = Worth {
             reads: false,
             computes: !selects(operation),
-            dear: is_dear(operation) && !counts(operation),
+            worth_reading: is_worth_reading(operation) && !counts(operation),
         };
         for value in outside_values(operation) {
             if keeps_rows && self.rows.is_some_and(|rows| key(rows) == key(value)) {
@@ -191,7 +191,7 @@ impl<'c> Fixed<'c> {
             let producer = self.operations.get(&op_key(defining_op(value)?))?;
             worth.reads |= producer.reads;
             worth.computes |= producer.computes;
-            worth.dear |= producer.dear;
+            worth.worth_reading |= producer.worth_reading;
         }
         Some(worth)
     }
@@ -236,7 +236,8 @@ fn selects(operation: OperationRef<'_, '_>) -> bool {
     )
 }
 
-fn is_dear(operation: OperationRef<'_, '_>) -> bool {
+/// Whether its result, made of nothing but constants, is rather read than computed again.
+fn is_worth_reading(operation: OperationRef<'_, '_>) -> bool {
     let is_structured = Dialect::Linalg.has(operation) && !selects(operation);
     is_structured || Dialect::Math.has(operation) || Op::TensorConcat.is(operation)
 }

@@ -41,7 +41,7 @@ use crate::support::copies::copy_op;
 use crate::support::ir::{
     argument_of, blocks_of, defining_op, key, nested_ops, op_key, replace_uses, users_of,
 };
-use crate::support::waves::{Role, is_dear, role, used_values};
+use crate::support::waves::{Role, is_expensive, role, used_values};
 
 /// The pass `hoist-invariants`.
 pub const PASS: PassInfo = PassInfo {
@@ -60,7 +60,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
     for the_loop in loops.into_iter().rev() {
         let moved: Vec<_> = every_step(the_loop)
             .into_iter()
-            .filter(|op| role(*op) == Role::Tensor && (is_dear(*op) || is_rearranged(*op)))
+            .filter(|op| role(*op) == Role::Tensor && (is_expensive(*op) || is_rearranged(*op)))
             .collect();
         let mut copies = HashMap::new();
         for operation in moved {

@@ -33,7 +33,7 @@ use melior::{
 
 use crate::pass::{Outcome, PassInfo};
 use crate::support::ir::{op_key, set_attribute, users_of};
-use crate::support::waves::{BasicBlock, Role, is_dear, walk_blocks};
+use crate::support::waves::{BasicBlock, Role, is_expensive, walk_blocks};
 use cohort_dialects::marks::HOISTED;
 
 /// The pass `hoist-operators`.
@@ -50,23 +50,23 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
 }
 
 fn mark_in<'c>(context: &'c Context, block: &mut BasicBlock<'c>) {
-    block.sink(is_dear);
+    block.sink(is_expensive);
     let mark = |operation: OperationRef<'c, 'c>| {
         set_attribute(operation, HOISTED, Attribute::unit(context));
     };
-    let dear = |operation: &&OperationRef<'c, 'c>| {
-        block.role(**operation) == Some(Role::Tensor) && is_dear(**operation)
+    let expensive = |operation: &&OperationRef<'c, 'c>| {
+        block.role(**operation) == Some(Role::Tensor) && is_expensive(**operation)
     };
     let wave = |operation: &OperationRef<'c, 'c>| block.waves.get(&op_key(*operation)).copied();
     let mut waves = HashSet::new();
-    for operation in block.operations.iter().filter(dear) {
+    for operation in block.operations.iter().filter(expensive) {
         if block.first_use(*operation) > wave(operation) {
             mark(*operation);
             waves.insert(wave(operation));
         }
     }
     // What control needs at such a wave, as in a loop, joins the block that is made anyway.
-    for operation in block.operations.iter().filter(dear) {
+    for operation in block.operations.iter().filter(expensive) {
         let users = results_of(*operation).into_iter().flat_map(users_of);
         let by_control = users
             .into_iter()

@@ -53,7 +53,7 @@ use crate::support::ir::{
     TensorType, blocks_of, defining_op, erase, functions_of, is_local, is_within, key, move_before,
     nested_ops, op_key, replace_uses, users_of,
 };
-use crate::support::waves::{Role, is_dear, role, used_values};
+use crate::support::waves::{Role, is_expensive, role, used_values};
 
 /// The pass `share-slices`.
 pub const PASS: PassInfo = PassInfo {
@@ -141,7 +141,7 @@ fn is_part(operation: OperationRef<'_, '_>) -> bool {
 }
 
 fn is_product(operation: OperationRef<'_, '_>) -> bool {
-    is_dear(operation) && !Op::LinalgReduce.is(operation)
+    is_expensive(operation) && !Op::LinalgReduce.is(operation)
 }
 
 /// Operations of a basic block that are computed with parts at one index.
@@ -233,7 +233,7 @@ impl<'c> Group<'c> {
         }
         let can_be = match role(producer) {
             Role::Constant => true,
-            Role::Tensor if !is_dear(producer) => operands_of(producer)
+            Role::Tensor if !is_expensive(producer) => operands_of(producer)
                 .into_iter()
                 .filter(|operand| TensorType::of_value(*operand).is_some())
                 .all(|operand| self.copies(operand, inside, copied)),

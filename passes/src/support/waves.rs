@@ -76,8 +76,8 @@ pub fn role(operation: OperationRef<'_, '_>) -> Role {
     }
 }
 
-/// Whether the result of an operation is dear enough to be stored rather than computed again late.
-pub fn is_dear(operation: OperationRef<'_, '_>) -> bool {
+/// Whether an operation is expensive, so that its result is stored rather than computed again later.
+pub fn is_expensive(operation: OperationRef<'_, '_>) -> bool {
     match Op::of(operation) {
         // Any number of rows become one.
         Some(Op::CfbReduceRows) => true,

@@ -22,7 +22,7 @@ use crate::support::ir::{
     TensorType, argument_of, defining_op, integers, move_before, op_key, users_of,
 };
 use crate::support::products::multiplies;
-use crate::support::waves::{Role, is_dear, is_view, role, used_values};
+use crate::support::waves::{Role, is_expensive, is_view, role, used_values};
 
 /// Whether a reshape makes one dim of several. Where such a dim is read at an index, that of the others
 /// is not a sum of multiples of it, which kernels over calls need.
@@ -141,9 +141,9 @@ fn concatenates(operation: OperationRef<'_, '_>) -> bool {
     Op::TensorConcat.is(operation)
 }
 
-/// Whether an operation is too dear to be done more than once.
+/// Whether an operation is too expensive to be done more than once.
 fn is_product(operation: OperationRef<'_, '_>) -> bool {
-    is_dear(operation) && !Op::LinalgGeneric.is(operation)
+    is_expensive(operation) && !Op::LinalgGeneric.is(operation)
 }
 
 /// The operations of a group by number, with who uses whom.

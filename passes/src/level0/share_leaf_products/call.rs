@@ -18,7 +18,7 @@ use crate::support::ir::{
 };
 use crate::support::known::is_known;
 use crate::support::products::multiplies;
-use crate::support::waves::{Role, is_dear, role};
+use crate::support::waves::{Role, is_expensive, role};
 
 /// The shortest contracted dim for which a product's result is worth storing: from there on, on processors that were
 /// measured, what leaves share is more than what all nodes store and read.
@@ -191,7 +191,7 @@ impl<'c> Calls<'c> {
             if multiplies(operation) {
                 let moves = call.recurs && is_worth_storing(operation, contracted(operation));
                 call.products.extend(moves.then_some(operation));
-            } else if !is_dear(operation) && operation.region_count() == 0 {
+            } else if !is_expensive(operation) && operation.region_count() == 0 {
                 made_of.insert(key(result_of(operation, 0)), of);
             }
         }

@@ -19,6 +19,7 @@ use melior::{
 };
 
 use super::rules::Backward;
+use super::source::Source;
 use crate::support::dim_equality::Length;
 use crate::support::ir::{
     TensorType, attributes_without, blocks_of, clone_region, defining_op, elem_of, erase, key,
@@ -51,22 +52,23 @@ pub fn needed(end: OperationRef<'_, '_>, copies: &HashSet<usize>) -> HashSet<usi
 /// The results of a block's operations that are to be saved, by their places: `needed` are those that
 /// backward reads, as it has them.
 pub fn chosen<'c>(
-    operations: &[OperationRef<'c, 'c>],
-    yielded: &[Val<'c>],
+    source: &Source<'c>,
     backward: &mut Backward<'c>,
     needed: &HashSet<usize>,
-    rows: usize,
 ) -> Vec<(usize, usize)> {
-    let yielded: HashSet<usize> = yielded.iter().map(|value| key(*value)).collect();
+    let rows = source.dims.rows.len();
+    let yielded = source.yielded.iter();
+    let yielded: HashSet<usize> = yielded.map(|value| key(*value)).collect();
     let mut choose = |sources: &HashSet<usize>| {
         let mut at_hand = yielded.clone();
         let mut chosen = Vec::new();
-        for (place, operation) in operations.iter().enumerate() {
+        for (place, operation) in source.operations.iter().enumerate() {
             for (number, result) in results_of(*operation).into_iter().enumerate() {
                 let own = key(backward.value(result));
                 let is_wanted = needed.contains(&own) || sources.contains(&key(result));
                 let is_new = is_wanted && !at_hand.contains(&key(result));
-                if is_new && is_dear(result, &at_hand) && has_rows(backward, result, rows) {
+                if is_new && is_expensive_from(result, &at_hand) && has_rows(backward, result, rows)
+                {
                     at_hand.insert(key(result));
                     chosen.push(((place, number), result));
                 }
@@ -89,10 +91,10 @@ pub fn chosen<'c>(
 fn sources<'c>(value: Val<'c>, at_hand: &HashSet<usize>) -> impl Iterator<Item = Val<'c>> {
     std::iter::successors(Some(value), |value| {
         let producer = defining_op(*value).filter(|producer| !computes(*producer))?;
-        let mut dear: Vec<Val<'c>> = operands_of(producer);
-        dear.retain(|operand| is_dear(*operand, at_hand));
-        dear.dedup_by_key(|operand| key(*operand));
-        match dear[..] {
+        let mut expensive: Vec<Val<'c>> = operands_of(producer);
+        expensive.retain(|operand| is_expensive_from(*operand, at_hand));
+        expensive.dedup_by_key(|operand| key(*operand));
+        match expensive[..] {
             [operand] if shape(operand) == shape(*value) => Some(operand),
             _ => None,
         }
@@ -114,7 +116,7 @@ fn has_rows(backward: &mut Backward<'_>, value: Val<'_>, rows: usize) -> bool {
 const CHEAP: usize = 24;
 
 /// Whether recomputing a value from what is at hand is expensive.
-fn is_dear(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
+fn is_expensive_from(value: Val<'_>, at_hand: &HashSet<usize>) -> bool {
     let whole = shape(value);
     let mut arithmetic = 0;
     let mut seen = HashSet::new();
