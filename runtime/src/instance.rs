@@ -236,5 +236,6 @@ impl Instance {
         self.strands.clear(&mut self.state, &mut common.pool);
         self.strands.trim_unless_shallow(&self.state);
         self.state.clear();
+        self.repeated_rows = 0;
     }
 }

@@ -12,12 +12,15 @@ use crate::instance::{Instance, Machine, Status};
 const PATIENCE: Duration = Duration::from_millis(50);
 
 impl Engine {
-    /// When a flush has taken so long that some instance gets no answer in time.
+    /// When a flush has taken so long that some instance gets no answer in time. Those that are over wait for none.
     pub(super) fn late(&self, machine: &Machine<'_>) -> Option<Instant> {
         machine.recorder.limits().max_time?;
-        let ends = self.alive.iter().filter_map(|instance| instance.end());
-        let first = ends.min()?;
-        Some(match self.alive.len() {
+        let waiting = self.alive.iter().filter(|instance| !instance.is_over());
+        let first = waiting
+            .clone()
+            .filter_map(|instance| instance.end())
+            .min()?;
+        Some(match waiting.count() {
             1 => first,
             // The others would have to begin again.
             _ => first + PATIENCE,

@@ -121,10 +121,12 @@ impl State {
         std::mem::swap(&mut self.tape, tape);
     }
 
-    /// Takes back the memory of an instance that is done.
+    /// Takes back the memory of an instance that is done, and forgets what it computed and when it had to be done.
     pub fn clear(&mut self) {
         self.memory.reset();
         self.memory.shrink();
+        self.computed_rows = 0;
+        self.time.end = None;
     }
 
     /// What was recorded of the instance, where gradients are wanted.

@@ -1,6 +1,11 @@
 //! Programs whose path depends on tensors: the same bits however instances run together.
 
-use cohort_runtime::{Batch, Config, Error, Limits, Policy};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use cohort_runtime::abi::OperandRef;
+use cohort_runtime::{Batch, Config, Error, Limits, Policy, Program, Session, Weights};
 
 use crate::program::{run, try_run};
 use crate::walk::*;
@@ -326,6 +331,58 @@ fn an_instance_that_finds_no_bucket_left_runs_again_alone() {
         records.push(lines);
     }
     assert!(records.iter().all(|lines| *lines == records[0]));
+}
+
+/// How often [`slow_begin`] was called.
+static SLOW_LAUNCHES: AtomicU64 = AtomicU64::new(0);
+
+/// The kernel `begin`, which takes its time.
+unsafe extern "C" fn slow_begin(
+    first: i64,
+    end: i64,
+    operands: *const OperandRef,
+    results: *const *mut c_void,
+    constants: *const *const c_void,
+    scratch: *mut c_void,
+) {
+    SLOW_LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(200));
+    // SAFETY: the caller's promise.
+    unsafe { begin(first, end, operands, results, constants, scratch) }
+}
+
+#[test]
+fn the_time_of_an_instance_that_is_over_is_not_that_of_others() {
+    let mut functions = walk_functions();
+    for (name, function) in &mut functions.0 {
+        if *name == "begin" {
+            *function = slow_begin as *const ();
+        }
+    }
+    let program = Program::new(walk_manifest(), Box::new(functions)).unwrap();
+    let mut config = config(Batch::All, 1);
+    config.limits.max_steps = u64::MAX;
+    config.limits.max_time = Some(Duration::from_secs(1));
+    let mut session = Session::new(program, &Weights::none(), config).unwrap();
+    let (lines, _) = run(&mut session, &(line(1, SPIN) + &line(2, WALK)));
+    assert!(lines[0].contains("time_limit"), "{}", lines[0]);
+    let (point, steps) = expected(2, WALK);
+    assert_eq!(
+        output(&lines[1]),
+        (point.map(f32::to_bits).to_vec(), i64::from(steps))
+    );
+    // The flush was not given up for the first one, so the second one did not begin again.
+    assert_eq!(SLOW_LAUNCHES.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn an_instance_that_does_not_begin_has_computed_nothing() {
+    let input = line(3, WALK) + "{\"seed\": \"three\", \"kind\": 0, \"x\": 0.5}\n";
+    for batch in [Batch::Count(1), Batch::InFlight(1)] {
+        let (lines, stats) = run(&mut walk_session(config(batch, 1)), &input);
+        assert!(lines[1].contains("bad_input"), "{}", lines[1]);
+        assert!(stats.rows > 0 && stats.useful_rows_share == 1.0);
+    }
 }
 
 #[test]

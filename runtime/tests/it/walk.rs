@@ -28,6 +28,7 @@ pub const FORGE: i32 = 7;
 pub const ALLOCATE_FOREVER: i32 = 8;
 pub const RECURSE_FOREVER: i32 = 9;
 pub const DECIDE_BY_INPUT: i32 = 10;
+pub const SPIN: i32 = 11;
 
 const BEGIN: u32 = 0;
 const STEP: u32 = 1;
@@ -193,6 +194,9 @@ unsafe fn wander(context: *mut Context, x: &mut u64, kind: i32) -> i32 {
                 }
                 (RECORD_FOREVER, 3) => loop {
                     *x = call(context, STEP, &[*x]);
+                },
+                (SPIN, 1) => loop {
+                    cohort_step(context, 1);
                 },
                 (ALLOCATE_FOREVER, 3) => loop {
                     cohort_alloc(context, 100);
