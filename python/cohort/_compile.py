@@ -16,7 +16,7 @@ import time
 import warnings
 from typing import Mapping
 
-from . import _weights
+from . import _files, _weights
 from ._cohort import in_python
 from ._errors import ArtifactError, CompileError, CompileWarning, Error, Span, WeightsMismatch
 from ._model import Model
@@ -25,11 +25,10 @@ from ._weights import Rename, Weights
 
 # What the file name of a kept artifact is made of changes with it.
 _CACHE_VERSION = 1
-# What a kept artifact ends with, and what the compiler said when it made it. A file that is being written is named so, and
-# nobody writes for so many seconds.
+# What a kept artifact ends with, and what the compiler said when it made it.
 _ARTIFACT = ".cohort"
 _WARNINGS = ".warnings"
-_UNFINISHED = ".unfinished"
+# In seconds: a file that is unfinished for longer is what a process left that died.
 _LONGEST_WRITE = 3600
 # Weights that are not as the program declares them.
 _OF_WEIGHTS = ("E0702", "E0703")
@@ -219,29 +218,24 @@ def _said(folder: str, key: str) -> str:
 
 
 def _keep(folder: str, files: Mapping[str, bytes]) -> None:
-    """Writes files that others may be reading, or writing too: each is there as a whole or not at all."""
-    temporary = None
+    """Writes files that others may be reading, or writing too."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if not _is_private(folder):
             return
         _remove_unfinished(folder)
         for name, content in files.items():
-            handle, temporary = tempfile.mkstemp(suffix=_UNFINISHED, dir=folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.replace(temporary, os.path.join(folder, name))
+            _files.replace(os.path.join(folder, name), content, mode=0o600)
     except OSError:
         # A cache that cannot be written is none.
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+        pass
 
 
 def _remove_unfinished(folder: str) -> None:
     """Removes what a process that died left."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(_UNFINISHED) and time.time() - entry.stat().st_mtime > _LONGEST_WRITE:
+            if entry.name.endswith(_files.UNFINISHED) and time.time() - entry.stat().st_mtime > _LONGEST_WRITE:
                 os.unlink(entry.path)
 
 

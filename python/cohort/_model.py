@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Literal, Mapping
 
-from . import _numbers, _weights
+from . import _files, _numbers, _weights
 from ._cohort import Flat
 from ._cohort import Model as _Core
 from ._cohort import Run
@@ -387,18 +387,7 @@ class Model:
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the artifact, which `cohort.load` runs without the compiler. Weights are not part of it."""
-        path = os.fspath(path)
-        temporary = f"{path}.{os.getpid()}.{time.monotonic_ns()}"
-        try:
-            with open(temporary, "wb") as file:
-                file.write(self._core.artifact())
-            os.replace(temporary, path)
-        except OSError as error:
-            # The caller knows its own name of the file.
-            raise OSError(error.errno, error.strerror, path) from None
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        _files.replace(os.fsdecode(path), self._core.artifact())
 
 
 class _FlatChunks:

@@ -95,6 +95,24 @@ def test_a_file_that_cannot_be_written_is_named(program, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir() if "cohort." in entry.name] == []
 
 
+def test_a_saved_artifact_takes_the_place_of_the_file_of_a_link(program, tmp_path):
+    m = program("fn main(k: i32) -> i32 { k }")
+    path, link = tmp_path / "model.cohort", tmp_path / "link.cohort"
+    path.write_bytes(b"before")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    m.save(link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert cohort.load(path)([{"k": 3}])[0] == 3
+    queue = tmp_path / "queue"
+    os.mkfifo(queue)
+    with pytest.raises(OSError, match="queue"):
+        m.save(queue)
+    assert queue.is_fifo()
+    assert not [entry.name for entry in tmp_path.iterdir() if entry.name.endswith(".unfinished")]
+
+
 @pytest.mark.parametrize("convert", [np.float16, np.float64, np.asfortranarray, lambda a: a[::-1][::-1]])
 def test_arrays_of_other_types_and_layouts_that_hold_the_same(program, weights, convert):
     exact = {"w": np.float32([[1, 2], [3, 4], [5, 6]]), "b": np.float32([0.5, 1])}

@@ -4,16 +4,16 @@
 //! what was there before stays until then. Results are *lines*: however a run ends, what is left of
 //! it are whole ones.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use cohort_files::NewFile;
 use cohort_runtime::locks::locked;
-use tempfile::NamedTempFile;
 
 use crate::exit::{FAILED, Stop};
 
@@ -192,8 +192,8 @@ impl State {
 enum WrittenFile {
     /// Stdout, or what is not a regular file.
     Stream(Box<dyn Write + Send>),
-    /// A new file, and the path that it gets.
-    New(NamedTempFile, PathBuf),
+    /// A new file.
+    New(NewFile),
 }
 
 impl WrittenFile {
@@ -201,31 +201,16 @@ impl WrittenFile {
         if path == Path::new("-") {
             return Ok(WrittenFile::Stream(Box::new(io::stdout())));
         }
-        // A link stays one, and its file is replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let before = fs::metadata(&path).ok();
-        if before.as_ref().is_some_and(|before| !before.is_file()) {
-            return Ok(WrittenFile::Stream(Box::new(File::create(&path)?)));
-        }
-        if before.is_some() {
-            // What must not be written must not be replaced either.
-            OpenOptions::new().write(true).open(&path)?;
-        }
-        let mode = before.map_or(0o666, |before| before.mode() & 0o777);
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let file = tempfile::Builder::new()
-            .prefix(".")
-            .suffix(".tmp")
-            .permissions(fs::Permissions::from_mode(mode))
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .map_err(|error| io::Error::from(error.kind()))?;
-        Ok(WrittenFile::New(file, path))
+        Ok(match fs::metadata(path) {
+            Ok(before) if !before.is_file() => WrittenFile::Stream(Box::new(File::create(path)?)),
+            _ => WrittenFile::New(NewFile::create(path)?),
+        })
     }
 
     /// Only the first bytes count.
-    fn cut(self, bytes: u64) -> io::Result<WrittenFile> {
-        if let WrittenFile::New(file, _) = &self {
-            file.as_file().set_len(bytes)?;
+    fn cut(mut self, bytes: u64) -> io::Result<WrittenFile> {
+        if let WrittenFile::New(file) = &mut self {
+            file.truncate(bytes)?;
         }
         Ok(self)
     }
@@ -235,9 +220,7 @@ impl WrittenFile {
         self.flush()?;
         match self {
             WrittenFile::Stream(_) => Ok(()),
-            WrittenFile::New(file, path) => {
-                file.persist(path).map(drop).map_err(|error| error.error)
-            }
+            WrittenFile::New(file) => file.settle(),
         }
     }
 }
@@ -246,14 +229,14 @@ impl Write for WrittenFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             WrittenFile::Stream(stream) => stream.write(bytes),
-            WrittenFile::New(file, _) => file.as_file_mut().write(bytes),
+            WrittenFile::New(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             WrittenFile::Stream(stream) => stream.flush(),
-            WrittenFile::New(file, _) => file.as_file_mut().flush(),
+            WrittenFile::New(file) => file.flush(),
         }
     }
 }

@@ -6,15 +6,14 @@
 //! the one that was there before stays until then.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use cohort_files::NewFile;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use crate::error::Error;
 use crate::fingerprint;
@@ -58,7 +57,9 @@ pub fn save(
 ) -> Result<(), Error> {
     let write = || -> io::Result<()> {
         let bytes = encode(state, groups, identity).map_err(io::Error::other)?;
-        replace(path, &bytes)
+        let mut file = NewFile::create(path)?;
+        file.write_all(&bytes)?;
+        file.settle_on_disk()
     };
     write().map_err(|source| Error::Save {
         path: path.to_owned(),
@@ -68,47 +69,8 @@ pub fn save(
 
 /// Whether a checkpoint can be written there, told before there is one.
 pub fn check(path: &Path) -> Result<(), Error> {
-    let new = folder_of(path).and_then(|(folder, path)| new_file(&folder, &path));
-    new.map(drop).map_err(|source| Error::write(path, source))
-}
-
-/// Where a file is, and its name: a link stays one, and its file is replaced.
-fn folder_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if path.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    Ok((folder.unwrap_or(Path::new(".")).to_owned(), path))
-}
-
-/// A file without a name that anybody knows, which may take a path's place; it is gone where it does not.
-fn new_file(folder: &Path, path: &Path) -> io::Result<NamedTempFile> {
-    // As the one that was there, or as any other new file; what the process may not give to others goes.
-    let before = fs::metadata(path).map(|before| before.mode() & 0o777);
-    if before.is_ok() {
-        // What must not be written must not be replaced either.
-        OpenOptions::new().write(true).open(path)?;
-    }
-    let mode = fs::Permissions::from_mode(before.unwrap_or(0o666));
-    let mut builder = tempfile::Builder::new();
-    let file = builder
-        .prefix(".")
-        .suffix(".tmp")
-        .permissions(mode)
-        .tempfile_in(folder);
-    file.map_err(|error| error.kind().into())
-}
-
-/// Gives a file other bytes, all or none, also where the machine stops meanwhile.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (folder, path) = folder_of(path)?;
-    let mut file = new_file(&folder, &path)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
-    // The name too.
-    File::open(folder)?.sync_all()
+    let new = NewFile::create(path).map(drop);
+    new.map_err(|source| Error::write(path, source))
 }
 
 fn encode(

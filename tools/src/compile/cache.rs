@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cohort_codegen::gpu::binary::Architecture;
+use cohort_files::{NewFile, UNFINISHED};
 use cohort_frontend::Sources;
 use cohort_runtime::Artifact;
 use sha2::{Digest, Sha256};
@@ -33,8 +34,7 @@ const CODE: &str = ".code";
 const WARNINGS: &str = ".warnings";
 /// The digest behind code.
 const DIGEST_BYTES: usize = 32;
-/// A file that is being written is named so, and nobody writes for so long.
-const UNFINISHED: &str = ".unfinished";
+/// Nobody writes a file for longer: one that is still unfinished is what a process left that died.
 const LONGEST_WRITE: Duration = Duration::from_secs(3600);
 
 /// A folder of artifacts.
@@ -112,13 +112,9 @@ impl Cache {
         if made.is_err() || !is_private(&self.folder) {
             return;
         }
-        let written = tempfile::Builder::new()
-            .suffix(UNFINISHED)
-            .tempfile_in(&self.folder)
-            .and_then(|mut file| file.write_all(bytes).map(|()| file));
-        if let Ok(file) = written
-            && file.persist(path).is_ok()
-        {
+        let written = NewFile::create_private(path)
+            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.settle()));
+        if written.is_ok() {
             self.make_room();
         }
     }
