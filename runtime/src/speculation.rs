@@ -251,11 +251,11 @@ impl Predictor {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use cohort_abi::manifest::{Force, RowPool};
 
-    fn predictor() -> Predictor {
+    pub(crate) fn predictor() -> Predictor {
         let mut manifest = crate::memory::arena::tests::manifest();
         let pool = manifest.row_pools.len();
         manifest

@@ -20,6 +20,23 @@ pub(super) struct Ahead {
     has_ended: bool,
 }
 
+impl Ahead {
+    /// It guessed, and is on that path now.
+    fn push(&mut self, guess: Guess, path: Path) {
+        self.guesses.push(guess);
+        self.path = path;
+        self.decided += 1;
+    }
+
+    /// It takes its last guess back, and is on the path where it was before.
+    fn pop(&mut self) -> Option<Guess> {
+        let guess = self.guesses.pop()?;
+        self.path = guess.before;
+        self.decided -= 1;
+        Some(guess)
+    }
+}
+
 /// Where an instance that has run ahead stands when its decisions are known.
 pub(super) enum Found {
     /// All guesses were right, or there were none: what it waits for now is next.
@@ -122,15 +139,14 @@ impl Instance {
                 Some((checkpoint, machine.recorder.save()))
             }
         };
-        ahead.guesses.push(Guess {
+        let guess = Guess {
             handle,
             force,
             bits,
             before: ahead.path,
             origin,
-        });
-        ahead.path = path;
-        ahead.decided += 1;
+        };
+        ahead.push(guess, path);
         machine.recorder.run_in_turn();
         // SAFETY: the caller's promise: it waits for a decision.
         unsafe { self.strands.fiber()?.resume(bits) }.map(Some)
@@ -147,9 +163,7 @@ impl Instance {
         machine: &mut Machine<'_>,
         common: &mut Common,
     ) -> Result<(), Error> {
-        while let Some(guess) = self.ahead.guesses.pop() {
-            self.ahead.decided -= 1;
-            self.ahead.path = guess.before;
+        while let Some(guess) = self.ahead.pop() {
             let Some((checkpoint, saved)) = guess.origin else {
                 continue;
             };
@@ -246,5 +260,38 @@ impl Instance {
             predictor.learn(force, self.ahead.decided, bits);
         }
         self.ahead.decided += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::speculation::tests::predictor;
+
+    #[test]
+    fn a_guess_that_is_taken_back_restores_its_path() {
+        let mut predictor = predictor();
+        (0..40).for_each(|_| predictor.learn(0, 0, 1));
+        let mut ahead = Ahead::default();
+        let mut paths = Vec::new();
+        for _ in 0..3 {
+            paths.push((ahead.path, ahead.decided));
+            let (bits, path) = predictor.guess(0, 0, ahead.path, 1).unwrap();
+            assert_ne!(path, ahead.path);
+            let guess = Guess {
+                handle: Handle(0),
+                force: 0,
+                bits,
+                before: ahead.path,
+                origin: None,
+            };
+            ahead.push(guess, path);
+        }
+        while let Some(before) = paths.pop() {
+            assert!(ahead.pop().is_some());
+            assert_eq!((ahead.path, ahead.decided), before);
+        }
+        assert!(ahead.pop().is_none());
+        assert_eq!((ahead.path, ahead.decided), (Path::default(), 0));
     }
 }
