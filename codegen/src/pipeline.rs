@@ -1,15 +1,14 @@
 //! The default pipeline: every pass between two levels of IR, in order.
 //!
-//! [`run`] takes a module from level 0 to any later level. Each step is also a flag of `batch-opt`,
+//! [`run()`] takes a module from level 0 to any later level. Each step is also a flag of `batch-opt`,
 //! so that what a stage does can be repeated by hand from its printed input.
+
+mod options;
+mod run;
 
 use cohort_abi::gpu::Precision;
 use cohort_abi::manifest::WeightFormat;
-use cohort_dialects::builder::extend_op;
 pub use cohort_dialects::enums::Granularity;
-use cohort_dialects::enums::{DialectEnum, Gradients, Rounding};
-use cohort_dialects::marks::{CACHES, GRADIENTS, ROUNDING, UNROLL, VECTOR_REGISTERS};
-use cohort_passes::kernel::tuning::Tuning;
 use cohort_passes::level0::{
     form_blocks, guard_decisions, hoist_constants, hoist_invariants, hoist_lookups,
     hoist_operators, keep_functions, keep_operators, limit_inlining, mark_recursive,
@@ -28,27 +27,18 @@ use cohort_passes::loops::{
     apply_tuning, bound_masks, divide_calls, fuse_launches, fuse_rows, hoist_lengths, online_folds,
     split_tails,
 };
-use cohort_passes::pass::{PassInfo, create};
-use cohort_passes::support::ir::{integer_attribute, set_attribute};
-use melior::{
-    Context,
-    ir::{
-        Module, OperationRef,
-        attribute::{DenseI64ArrayAttribute, IntegerAttribute},
-        operation::{OperationLike, OperationPrintingFlags},
-        r#type::IntegerType,
-    },
-    pass::{PassIrPrintingOptions, PassManager},
-    utility::parse_pass_pipeline,
-};
+use cohort_passes::pass::PassInfo;
 
 use crate::cpu::{keep_weights_bf16, lower_kernels, plan_kernels, round_separately, unify_kernels};
 use crate::gpu::{
-    binary, expand_flush, form_clusters, form_warpgroups, hold_weights, keep_rows_bf16,
-    lower_gpu_to_host, lower_kernels_to_gpu, persistence, plan_kernels_for_gpu,
-    round_products_bf16, round_products_tf32,
+    expand_flush, form_clusters, form_warpgroups, hold_weights, keep_rows_bf16, lower_gpu_to_host,
+    lower_kernels_to_gpu, persistence, plan_kernels_for_gpu, round_products_bf16,
+    round_products_tf32,
 };
 use crate::lower_control;
+
+pub use options::{NotOptional, Options};
+pub use run::{PipelineError, run, run_stage};
 
 /// Every pass of ours, in the order of the default pipeline; then those that only report.
 pub const PASSES: &[PassInfo] = &[
@@ -400,221 +390,9 @@ pub fn optional() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// How the default pipeline is changed.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Print the module to standard error after every pass.
-    pub print_after_all: bool,
-    /// What one unit of batching is.
-    pub granularity: Granularity,
-    /// How many levels of children recursive functions compute with a node.
-    pub unroll: u32,
-    /// How many vectors of 16 numbers the processor's registers hold, where that is known.
-    pub vector_registers: Option<u32>,
-    /// Bytes of the processor's caches, as [`CACHES`] has them, where they are known.
-    pub caches: Option<[i64; 3]>,
-    /// Whether the processor has no fused multiply-adds.
-    pub rounds_separately: bool,
-    /// Make code for a GPU as well; it is a `gpu.module`, which must be taken out
-    /// ([`crate::gpu::binary::remove`]) or made the host's before [`Stage::Llvm`].
-    pub gpu: bool,
-    /// Of products in that code.
-    pub precision: Precision,
-    /// What the packed weights of products are kept in, on the processor.
-    pub keep_weights: WeightFormat,
-    /// Make the functions that gradients are computed by as well.
-    pub gradients: bool,
-    /// Of these, only those of parameters: nobody asks for gradients of inputs.
-    pub parameters_only: bool,
-    /// What kernels get of numbers that were measured, in place of those that would be chosen.
-    pub tuning: Tuning,
-    without: Vec<String>,
-}
-
-/// A name that is not one of an optional pass.
-#[derive(Debug, thiserror::Error)]
-pub enum NotOptional {
-    /// The pass of this name cannot be left out.
-    #[error("the pass `{0}` is needed; these can be left out:{list}", list = list_optional())]
-    Needed(String),
-    /// No pass has this name.
-    #[error("there is no pass `{0}`; these can be left out:{list}", list = list_optional())]
-    Unknown(String),
-}
-
 /// A line for each pass that can be left out.
 pub fn list_optional() -> String {
     optional()
         .map(|(name, lost)| format!("\n  {name}: without it, {lost}"))
         .collect()
-}
-
-impl Options {
-    /// Leaves passes out of the pipeline.
-    pub fn without(names: &[String]) -> Result<Options, NotOptional> {
-        for name in names {
-            if !optional().any(|(optional, _)| optional == name) {
-                let is_pass = PASSES.iter().any(|pass| pass.name == name);
-                return Err(match is_pass {
-                    true => NotOptional::Needed(name.clone()),
-                    false => NotOptional::Unknown(name.clone()),
-                });
-            }
-        }
-        Ok(Options {
-            without: names.to_vec(),
-            ..Options::default()
-        })
-    }
-
-    /// Whether a pass is left out.
-    pub fn is_without(&self, pass: PassInfo) -> bool {
-        self.without.iter().any(|name| name == pass.name)
-    }
-
-    /// Writes into a level-0 module what its passes read there.
-    pub fn write_down(&self, context: &Context, module: &Module<'_>) {
-        let module = extend_op(module.as_operation());
-        if self.gradients {
-            let of = match self.parameters_only {
-                true => Gradients::Parameters,
-                false => Gradients::All,
-            };
-            set_attribute(module, GRADIENTS, of.attribute(context));
-        }
-        if self.unroll > 0 {
-            let ty = IntegerType::new(context, 64).into();
-            let levels = IntegerAttribute::new(ty, i64::from(self.unroll));
-            set_attribute(module, UNROLL, levels.into());
-        }
-        if !self.tuning.is_empty() {
-            self.tuning.write_down(context, module);
-        }
-        self.write_caches(context, module);
-    }
-
-    /// Writes what a module does not say itself of the processor's caches.
-    fn write_caches<'c>(&self, context: &'c Context, module: OperationRef<'c, 'c>) {
-        if let Some(caches) = &self.caches
-            && !module.has_attribute(&CACHES)
-        {
-            let caches = DenseI64ArrayAttribute::new(context, caches);
-            set_attribute(module, CACHES, caches.into());
-        }
-    }
-
-    /// The steps that lead to a stage from the one before it.
-    pub fn steps(&self, stage: Stage) -> impl Iterator<Item = &'static Step> {
-        let to_gradients = match self.gradients && stage == Stage::Blocks {
-            true => TO_GRADIENTS,
-            false => &[],
-        };
-        // Blocks are differentiated as far as the parameters themselves.
-        let is_early = move |step: &&Step| match step {
-            Step::Optional(pass, _) => {
-                !to_gradients.is_empty() && pass.name == hoist_constants::PASS.name
-            }
-            _ => false,
-        };
-        let steps = steps(stage).iter().filter(move |step| !is_early(step));
-        let steps = steps.chain(to_gradients);
-        steps.filter(move |step| match step {
-            Step::Optional(pass, _) => !self.is_without(*pass),
-            Step::Host(pass, _) => !self.gpu && !self.is_without(*pass),
-            Step::At(granularity, _) => *granularity == self.granularity,
-            Step::Unroll(_) => self.unroll > 0,
-            Step::Gpu(_) => self.gpu,
-            Step::In(precision, _) => self.gpu && *precision == self.precision,
-            Step::Keeping(format, _) => *format == self.keep_weights,
-            _ => true,
-        })
-    }
-}
-
-/// A pass failed; what it found was reported as diagnostics of the context.
-#[derive(Debug, thiserror::Error)]
-#[error("a pass failed on the way to {stage:?}")]
-pub struct PipelineError {
-    /// The stage that was to be reached.
-    pub stage: Stage,
-}
-
-/// Takes a level-0 module down to `upto`.
-pub fn run(
-    context: &Context,
-    module: &mut Module<'_>,
-    upto: Stage,
-    options: &Options,
-) -> Result<(), PipelineError> {
-    for stage in STAGES {
-        if stage <= upto {
-            run_stage(context, module, stage, options)?;
-        }
-    }
-    Ok(())
-}
-
-/// Takes a module of the level before `stage` to it.
-pub fn run_stage(
-    context: &Context,
-    module: &mut Module<'_>,
-    stage: Stage,
-    options: &Options,
-) -> Result<(), PipelineError> {
-    let failed = |_| PipelineError { stage };
-    if stage == Stage::Blocks {
-        options.write_down(context, module);
-    }
-    if stage == Stage::Loops {
-        options.write_caches(context, extend_op(module.as_operation()));
-    }
-    if let (Stage::Target, Some(registers)) = (stage, options.vector_registers) {
-        let module = extend_op(module.as_operation());
-        if integer_attribute(module, VECTOR_REGISTERS).is_none() {
-            let ty = IntegerType::new(context, 64).into();
-            let registers = IntegerAttribute::new(ty, i64::from(registers));
-            set_attribute(module, VECTOR_REGISTERS, registers.into());
-        }
-    }
-    if stage == Stage::Target && options.rounds_separately {
-        let module = extend_op(module.as_operation());
-        set_attribute(module, ROUNDING, Rounding::Separate.attribute(context));
-    }
-    if stage == Stage::Target && !options.gpu {
-        // Loops that were planned for a GPU are nobody's.
-        binary::remove(extend_op(module.as_operation()));
-    }
-    for step in options.steps(stage) {
-        // A manager a step: it then holds either our passes or a textual pipeline, in order.
-        let manager = PassManager::new(context);
-        if options.print_after_all {
-            manager.enable_ir_printing(&PassIrPrintingOptions {
-                before_all: false,
-                after_all: true,
-                module_scope: true,
-                on_change: false,
-                on_failure: true,
-                flags: OperationPrintingFlags::new(),
-                tree_printing_path: std::path::PathBuf::new(),
-            });
-        }
-        match step {
-            Step::Ours(pass)
-            | Step::Optional(pass, _)
-            | Step::Host(pass, _)
-            | Step::At(_, pass)
-            | Step::In(_, pass)
-            | Step::Keeping(_, pass)
-            | Step::Unroll(pass)
-            | Step::Gpu(pass) => manager.add_pass(create(*pass)),
-            Step::Upstream(text) => {
-                // Only what our own passes leave is verified: it takes a third of the time of all passes otherwise.
-                manager.enable_verifier(false);
-                let text = format!("builtin.module({text})");
-                parse_pass_pipeline(manager.as_operation_pass_manager(), &text).map_err(failed)?;
-            }
-        }
-        manager.run(module).map_err(failed)?;
-    }
-    Ok(())
 }
