@@ -48,7 +48,7 @@ def by_number(instances, batches):
 
 
 def by_cost(m, instances, batches):
-    """As many batches, each of about the same cost."""
+    """That number of batches, each of about the same cost."""
     costs = [m.cost(instance) for instance in instances]
     most = sum(costs) / batches
     made, left = [[]], most

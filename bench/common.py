@@ -129,7 +129,7 @@ def make_data(options, models, size, instances):
 
 def plotter(name):
     """Pyplot for a figure of that name, which comes out the same from the same figures."""
-    # Only who draws needs it.
+    # Needed for drawing alone.
     import matplotlib
 
     matplotlib.use("svg")

@@ -77,7 +77,7 @@ def dependencies(tree):
 
 
 def repeated(items, count):
-    """So many items, the same again where there are fewer."""
+    """`count` items, repeated where there are fewer."""
     return [items[k % len(items)] for k in range(count)]
 
 

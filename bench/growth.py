@@ -31,7 +31,7 @@ SIZE = 64
 MODEL = "treelstm"
 # Of an SST sentence, in the middle.
 LEAVES = 19
-# So many nodes are measured of small trees and short chains together.
+# The number of nodes that small trees and short chains have together when they are measured.
 NODES = 20_000
 WORDS = 6000
 HEADS = ("ns a node", "recording", "kernels", "rows a launch")
@@ -80,7 +80,7 @@ def write_tree(leaves, split, draw):
 
 
 def measure_trees(options, data, trees, batch):
-    """The figures of a list of trees, given as texts, over so many in a batch; a node is a leaf or an inner node."""
+    """The figures of a list of trees, given as texts, in batches of `batch`; a node is a leaf or an inner node."""
     nodes = sum(2 * tree.count("Leaf") - 1 for tree in trees)
     with tempfile.TemporaryDirectory(dir=options.data) as folder:
         folder = Path(folder)
@@ -102,7 +102,7 @@ def measure_trees(options, data, trees, batch):
 
 
 def write_program(lines):
-    """A program of about so many lines: blocks of a recursive function with weights of its own, one after another."""
+    """A program of about `lines` lines: blocks of a recursive function with weights of its own, one after another."""
     each = BLOCK.count("\n") + 1  # And its call.
     blocks = max(1, round((lines - 5) / each))
     calls = "".join(f"  let x = step{k}(t, x);\n" for k in range(blocks))
@@ -114,7 +114,7 @@ def write_program(lines):
 
 
 def compile_program(options, lines):
-    """The seconds that batch-opt takes to make an artifact of a program of about so many lines."""
+    """The seconds that batch-opt takes to make an artifact of a program of about `lines` lines."""
     text = write_program(lines)
     figures = {"lines": text.count("\n")}
     with tempfile.TemporaryDirectory(dir=options.data) as folder:

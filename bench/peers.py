@@ -45,12 +45,12 @@ MODELS += ("encoder", "masked_mha", "berxit", "exprtree")
 IN_FLIGHT = ("act", "nestedrnn", "drnn", "stackrnn", "ponder", "berxit")
 LAYERS = ("encoder", "masked_mha", "berxit")
 # Numbers agree within this part of the largest, or of one if that is smaller. A float32 sum in another order can
-# fall on the other side of a threshold: so many of the instances may decide otherwise.
+# fall on the other side of a threshold: up to this part of the instances may decide otherwise.
 TOLERANCE, MOST_OTHERWISE = 2e-3, 0.01
-# Of peers that take one instance at a time a pass over more takes seconds.
+# The most instances of a pass: with peers that take one at a time, a pass over more would take seconds.
 MOST_INSTANCES = 256
-# A turn makes so many passes that it takes so many seconds, since one of a few milliseconds measures what else the
-# machine does; but not more than this.
+# A turn repeats passes until it takes this many seconds, since a turn of a few milliseconds measures what else the
+# machine does; but it makes no more passes than this.
 TURN_SECONDS, MOST_PASSES = 0.5, 50
 # How the name of a peer ends that torch.compile compiles.
 COMPILED = ", compiled"
@@ -222,7 +222,7 @@ class Case:
 
 
 def passes_of(seconds, least):
-    """How many passes a turn makes of what takes so many seconds a pass."""
+    """How many passes a turn makes when a pass takes `seconds`."""
     return max(least, min(MOST_PASSES, math.ceil(TURN_SECONDS / seconds)))
 
 

@@ -28,11 +28,11 @@ fn main(x: f32[K]) -> f32[N] {
   x @ w
 }
 """
-# Of a sum of so many terms in another order, relative to the sum of their sizes.
+# How far a sum of K terms in another order may be off, relative to the sum of their sizes.
 TOLERANCE = 1e-5
 # What a library is timed for at least, so that the clock tells.
 LEAST_SECONDS = 0.03
-# Of a pass, of which the last one's times are told; so often, for the fastest.
+# Launches of a pass, and passes, of which the fastest counts.
 LAUNCHES, TURNS = 2, 3
 
 
@@ -44,7 +44,7 @@ def write_instances(path, x):
 
 
 def run_ours(options, folder, rows, output):
-    """The seconds of a launch of so many rows, on average over the last pass."""
+    """The seconds of a launch of `rows` rows, on average over the last pass."""
     stats = folder / "stats.json"
     command = [options.batch_run, folder / "product.coh", "--weights", folder / "w.safetensors"]
     command += ["--input", folder / "x.jsonl", "--output", output, "--quiet", "--threads", 1]

@@ -26,7 +26,7 @@ from make_models import MODELS
 FIGURE = ROOT / "docs" / "figures" / "reuse.svg"
 # A structure is kept when it has come 64 times: after one pass all of these are.
 STRUCTURES, COMINGS = 8, 64
-# A pass is short, so that the least of so many is hardly disturbed by other programs.
+# A pass is short, and the fastest of this many is hardly disturbed by other programs.
 PASSES = 24
 # What recording costs shows where rows are short.
 SIZE = 64

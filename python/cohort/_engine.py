@@ -59,7 +59,7 @@ class Engine:
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(("error", ("cancelled", "the engine was closed")))
-        # Who waits for room finds the engine closed.
+        # Those waiting for room wake up and find the engine closed.
         self._room.set()
 
     async def submit(

@@ -55,7 +55,7 @@ class DeviceError(Error):
 
 
 class QueueFull(Error):
-    """So many instances wait for an engine already that it takes no other."""
+    """An engine's queue is full: it takes no other instance now."""
 
 
 class InstanceError(Error):

@@ -208,7 +208,7 @@ class _Computed(torch.autograd.Function):
             [_is_float(one) for one in value] if isinstance(value, list) else _is_float(value) for value in values
         ]
         ctx.set_materialize_grads(False)
-        # Who changes one in place before `backward` is told so by PyTorch.
+        # PyTorch reports it where one is changed in place before `backward`.
         ctx.save_for_backward(*tensors[count:])
         return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
 

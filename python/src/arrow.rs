@@ -39,7 +39,7 @@ impl Table {
             ends: Vec::new(),
         };
         for batch in &batches {
-            // Whoever made it may have made it wrong.
+            // Nothing guarantees that the producer made a valid array.
             for column in batch.columns() {
                 let checked = column.to_data().validate_full();
                 checked.map_err(|error| PyValueError::new_err(error.to_string()))?;

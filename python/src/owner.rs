@@ -184,7 +184,7 @@ impl Owner {
 
 fn own(mut session: Session, manifest: &Arc<Manifest>, config: Config, todo: &Receiver<Command>) {
     for command in todo {
-        // Who does not wait any more does not want to know.
+        // Sending fails where nobody waits any more.
         match command {
             Command::Run(mut job) => {
                 let ended = run(&mut session, manifest, config, job.take_wanted(), &job);

@@ -22,7 +22,7 @@ use crate::owner::{Ended, Event, Gradients, Job, Owner, Wanted};
 use crate::process::Process;
 use crate::types::Types;
 
-/// How often who waits looks for Ctrl-C.
+/// How often a waiting thread looks for Ctrl-C.
 pub const LOOK: Duration = Duration::from_millis(50);
 /// Chunks that wait, where all have the same slot.
 const AHEAD: usize = 3;

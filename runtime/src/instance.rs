@@ -195,9 +195,9 @@ impl Instance {
         };
     }
 
-    /// A flush of several instances `took` so long that some instance has no time left, and so much of
-    /// that was its own. It has failed if it would have no time left without the others either; else it
-    /// runs again, in what is left of the `most` that an instance has. Whether it is over.
+    /// A flush of several instances `took` so long that some instance has no time left; `own` is this instance's part of
+    /// it. The instance fails if it would have no time left without the others either; otherwise it runs again, in what
+    /// is left of the `most` that an instance has. Whether it has failed.
     pub fn give_up_late(
         &mut self,
         machine: &Machine<'_>,

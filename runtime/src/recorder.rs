@@ -155,7 +155,7 @@ pub struct Recorder {
     pending_bytes: u64,
     pending_rows: u64,
     max_results: u64,
-    /// So many calls, of one row each, have as many rows as there may be.
+    /// Calls of one row each that together make the most rows there may be.
     max_calls: u64,
     /// Which of the random numbers of instances are meant.
     draw: u64,

@@ -122,8 +122,8 @@ pub trait Scheduler {
         true
     }
 
-    /// The flush that was scheduled last is computed, and took so long from the search for launches on. Nobody
-    /// says so of a flush on a device.
+    /// The flush that was scheduled last is computed; it took this time from the search for launches on. Not called
+    /// for flushes on a device.
     fn took(&mut self, _took: Duration) {}
 
     /// Statistics begin anew.

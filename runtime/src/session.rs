@@ -66,8 +66,8 @@ pub struct Session {
     enough: Enough,
     /// How many calls of each kernel are kept.
     most_cached: Vec<u32>,
-    /// Whether the last chunk that all threads ran took so short that handing it to another thread would be
-    /// much of it, and whether so long that it is worth dividing.
+    /// Whether the last chunk that all threads ran was too short to be worth handing to another thread, and whether it
+    /// was long enough to be worth dividing.
     is_quick: bool,
     is_long: bool,
     /// Whether batches had no room beside each other on a device.

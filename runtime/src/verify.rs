@@ -146,7 +146,7 @@ impl Ran {
     }
 }
 
-/// Lines that a session writes and who made it reads.
+/// Lines that a session writes, read by the code that made the session.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 

@@ -44,7 +44,7 @@ pub enum Error {
         /// What it is not, or lacks.
         reason: String,
     },
-    /// Who computes gradients cannot go on.
+    /// Gradients cannot be computed any more.
     #[error("{0}")]
     Engine(String),
     /// The losses or gradients leave nothing to go on with.

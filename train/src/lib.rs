@@ -1,5 +1,5 @@
 //! Training: changes a program's parameters by the gradients of its losses. Knows neither compiler nor
-//! runtime; who computes gradients stands behind [`Step`].
+//! runtime; gradients are computed behind the trait [`Step`].
 //!
 //! ```text
 //! instances ──order──► mini-batch ──Step──► losses, gradients ──clip──► optimiser ──► parameters

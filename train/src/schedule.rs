@@ -70,7 +70,7 @@ impl fmt::Display for Course {
 pub struct Schedule {
     /// What follows the warm-up.
     pub course: Course,
-    /// So many steps the rate rises to its whole, in equal parts.
+    /// Steps over which the rate rises linearly to its full value.
     pub warmup: u64,
     /// Mini-batches of an epoch.
     pub steps_an_epoch: u64,

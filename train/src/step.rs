@@ -1,4 +1,4 @@
-//! Who computes losses and gradients, seen from training.
+//! Losses and gradients, as training asks for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -43,7 +43,7 @@ pub enum StepError {
     /// It was asked to end early: what was computed of the step is lost.
     #[error("interrupted")]
     Interrupted,
-    /// Who computes it says why.
+    /// Why, in the words of the implementation.
     #[error("{0}")]
     Failed(String),
 }

@@ -14,9 +14,9 @@ use crate::settings::{Reduction, Settings};
 use crate::state::{BestEpoch, EpochRecord, Means, State};
 use crate::step::{Evaluate, Interrupt, Step, StepError};
 
-/// Who looks on: shows how far training is, and keeps what it says.
+/// An observer: shows the progress of training, and keeps its messages.
 pub trait Watcher {
-    /// So many instances of the epoch are done; `loss` is their mean.
+    /// `instances` instances of the epoch are done; `loss` is their mean.
     fn progress(&mut self, state: &State, instances: u64, loss: f64);
 
     /// Something is worth a sentence.
@@ -46,11 +46,11 @@ pub enum Ending {
     Interrupted(i32),
 }
 
-/// The data that is not trained on, and who evaluates it.
+/// The development data, and its evaluation.
 pub struct Dev<'a> {
     /// The development data.
     pub instances: &'a [Instance],
-    /// Who runs them.
+    /// Computes their losses.
     pub evaluate: &'a mut dyn Evaluate,
 }
 
@@ -60,13 +60,13 @@ pub struct Trainer<'a> {
     pub settings: &'a Settings,
     /// The training data.
     pub instances: &'a [Instance],
-    /// Who computes gradients.
+    /// Computes gradients.
     pub step: &'a mut dyn Step,
-    /// What is not trained on, if there is any.
+    /// The development data, if there is any.
     pub dev: Option<Dev<'a>>,
     /// Whether it should end.
     pub interrupt: Interrupt,
-    /// Who looks on.
+    /// Is told of the progress.
     pub watcher: &'a mut dyn Watcher,
 }
 

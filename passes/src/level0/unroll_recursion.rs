@@ -284,8 +284,8 @@ impl<'c> Recursion<'c> {
     }
 }
 
-/// Adds to `size` the operations of an arm of `operations` in which calls have so many levels left to take
-/// apart, as far as the limit.
+/// Adds to `size` the operations of an arm of `operations` in which `calls` have levels left to unroll, up to
+/// the limit.
 fn count(arms: &[(usize, usize)], operations: usize, calls: &mut Vec<usize>, size: &mut usize) {
     if *size > MOST_OPERATIONS {
         return;

@@ -167,7 +167,7 @@ impl Panels {
             right.grow(panel_size(tile.width));
         }
         self.own.grow(tile.height * tile.width);
-        // As many at a time as nearly equal parts have: a few rows at the end would not pay for reading the sum.
+        // In nearly equal parts: a few rows left at the end would not pay for reading the sum.
         let most = rights.len().div_ceil(rights.len().div_ceil(ROWS));
         for first in (0..rights.len()).step_by(most) {
             let rows = first..rights.len().min(first + most);

@@ -205,7 +205,7 @@ impl Engine {
                     let most = machine.recorder.limits().max_memory;
                     let mut places = Places::new(&mut wanted, most);
                     let (manifest, executor) = (machine.manifest, &*machine.executor);
-                    // What is wrong with them is told by who reads them.
+                    // Errors are reported when the results are read.
                     let _ =
                         Walk::new(manifest).value(&manifest.result, results, executor, &mut places);
                 }

@@ -57,7 +57,7 @@ impl Executor {
         self.survey.as_deref()
     }
 
-    /// What watches, to be told who waits.
+    /// The survey, to be told which instances wait.
     pub(crate) fn survey_mut(&mut self) -> Option<&mut Survey> {
         self.survey.as_deref_mut()
     }

@@ -18,7 +18,7 @@ impl Executor {
     ///
     /// The inputs stay as they are until they are [dropped](Executor::drop_inputs), or all are ([`Executor::reset`]).
     pub unsafe fn lend_inputs(&mut self, chunk: usize, inputs: &InputRows) -> Result<(), Error> {
-        // A device has its own copy, and who looks at launches wants all rows of a pool in one place.
+        // A device has its own copy, and an inspector reads all rows of a pool from one base.
         let may_lend = self.device.is_none() && self.inspector.is_none();
         let lends_from = if may_lend { self.lends_from } else { u64::MAX };
         // SAFETY: the caller's promise.

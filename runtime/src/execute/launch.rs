@@ -90,7 +90,7 @@ pub(super) struct Flush<'a> {
     pub end: Option<Instant>,
     pub interrupt: &'a Interrupt,
     pub profile: Option<&'a Profile>,
-    /// Who looks at each launch when it is over.
+    /// Is shown each launch when it is over.
     pub inspector: Option<&'a mut dyn Inspector>,
 }
 

@@ -210,7 +210,7 @@ impl Executor {
     }
 
     /// Brings rows that are wanted on the host, if they are on a device. What has no row is left
-    /// out; who reads it finds that out.
+    /// out; that is reported when it is read.
     pub fn fetch(&mut self, wanted: &[Wanted]) -> Result<(), Error> {
         let Some(runner) = &mut self.device else {
             return Ok(());

@@ -1,5 +1,5 @@
 //! Tables that the lengths of a launch's calls make: where each call's rows begin, the lengths as
-//! kernels read them, what each call costs, and who computes what of it.
+//! kernels read them, what each call costs, and which thread computes which part.
 //!
 //! None of them depends on where operands lie. So launches whose calls have equal lengths, in the same
 //! order, share them: the operators of a layer where their kernels ask for the same table, and all

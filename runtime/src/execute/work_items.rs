@@ -1,10 +1,10 @@
-//! Who computes what of a launch over calls: calls become *work items*, and work items *tasks* of threads.
+//! How the work of a launch over calls is divided between threads: calls become *work items*, and work items *tasks* of threads.
 //!
 //! Calls differ in length, and there may be fewer than threads. All calls of a launch, one after
 //! another, are cut into tasks of equal work. Where a cut would fall into a call it is made there, if
 //! the kernel's calls can be divided and both sides are worth it, and otherwise beside it. Work is not
 //! length: rows of a triangle differ. The heaviest task begins first, so that what is left at the end
-//! is short (CoRa §4.1, remapping of iterations to threads). Nothing of it has an influence on a bit:
+//! is short (CoRa §4.1, remapping of iterations to threads). None of this influences a bit:
 //! a work item begins where the kernel says that it may.
 
 use std::cmp::Reverse;
@@ -14,18 +14,18 @@ use cohort_abi::manifest::Division;
 
 use crate::execute::workers::MIN_WORK;
 
-/// More than one, so that a thread that is held up does not hold up the launch.
+/// More than one, so that a thread that is held up does not delay the launch.
 const TASKS_A_THREAD: u64 = 4;
 /// Fewer tasks must make the launch this much shorter.
 const BETTER: f64 = 0.97;
 /// Where no call is divided, tasks are finer, to come out even.
 const WHOLE_TASKS_A_THREAD: u64 = 12;
-/// A task may be off its goal by this part of it, rather than cut a call.
+/// A task may miss its goal by this fraction, rather than cut a call.
 const SLACK: f64 = 1.0 / 8.0;
 /// A work item takes at least this many times as long as handing it out.
 const WORTH: u64 = 4;
 
-/// Who may be given work, and how.
+/// How many threads work is divided between, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     pub threads: usize,

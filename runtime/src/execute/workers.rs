@@ -51,7 +51,7 @@ pub struct Workers {
     /// What each has room for.
     reserved: AtomicUsize,
     waking: Mutex<Waking>,
-    /// Is told who did what.
+    /// Is told which thread did what.
     profile: Option<Arc<Profile>>,
 }
 

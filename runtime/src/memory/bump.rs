@@ -4,11 +4,11 @@ use std::mem::MaybeUninit;
 
 use crate::memory::Share;
 
-/// Slots of the first ordinary chunk, 4 KiB, of which each has twice as many as the one before.
+/// Slots of the first ordinary chunk, 4 KiB; each one after it has twice as many as the one before.
 const FIRST_SLOTS: usize = 1 << 9;
 /// Slots of the largest ordinary chunk: 1 MiB.
 const CHUNK_SLOTS: usize = 1 << 17;
-/// As many of the first chunks have almost 1 MiB together.
+/// The first chunks that are kept: together they have almost 1 MiB.
 const KEPT_CHUNKS: usize = (CHUNK_SLOTS / FIRST_SLOTS).ilog2() as usize;
 /// Bigger requests get a chunk of their own, which is given back at the next reset.
 const LARGE_SLOTS: usize = CHUNK_SLOTS / 4;
@@ -26,7 +26,7 @@ impl Chunk {
         let share = Share::take(8 * count as u64)?;
         let mut slots = Vec::new();
         slots.try_reserve_exact(count).ok()?;
-        // SAFETY: there is room for so many, and what is not initialised is one too.
+        // SAFETY: there is room for `count` slots, and a slot need not be initialised.
         unsafe { slots.set_len(count) };
         Some(Chunk {
             slots,

@@ -231,7 +231,7 @@ impl Buckets {
         position
     }
 
-    /// So many more calls of a ragged kernel are in the bucket.
+    /// Counts `count` more calls of a ragged kernel in the bucket.
     #[inline(never)]
     pub(super) fn add_calls(&mut self, bucket: u32, count: u32) {
         let bucket = bucket as usize;

@@ -8,7 +8,7 @@
 /// By how many bits each of eight rounds rotates.
 const ROTATIONS: [u32; 8] = [13, 15, 26, 6, 17, 29, 16, 24];
 
-/// The key of an instance in a draw. The draw 0 is that of who asks for none.
+/// The key of an instance in a draw. Draw 0 is the default: it leaves the key as it is.
 pub fn key(key: u64, draw: u64) -> u64 {
     match draw {
         0 => key,

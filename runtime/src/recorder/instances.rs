@@ -67,7 +67,7 @@ impl Recorder {
         self.segments.push(self.log.len());
     }
 
-    /// The instance that has just begun must be done after so long.
+    /// The instance that has just begun must be done within `time`.
     pub fn end_after(&mut self, time: Duration) {
         self.state.time.end = Some(Instant::now() + time);
     }

@@ -116,7 +116,7 @@ pub(super) struct Used {
 pub(crate) struct Form(u32);
 
 impl Form {
-    /// For offsets up to that one, and so many references and values; `None` if words are too small for them.
+    /// For offsets up to `largest` and this number of references and values; `None` if words are too small for them.
     pub(super) fn new(largest: u32, references: usize) -> Option<Form> {
         let bits = u32::BITS - largest.leading_zeros();
         let most = 1_u64 << (u32::BITS - bits);
@@ -155,7 +155,7 @@ impl Default for Recording {
 }
 
 impl Recording {
-    /// Of the words of each part; so many bases are before those of groups, and with them.
+    /// Of the words of each part: how many bases come before those of groups, and how many there are with them.
     pub(super) fn new(
         used: Used,
         form: Form,

@@ -208,7 +208,7 @@ pub struct Stats {
     pub instances: u64,
     /// Those that failed.
     pub failed: u64,
-    /// Filled in by who compiled the program.
+    /// Compiling the program; filled in by the caller that compiled it.
     pub compile_seconds: f64,
     /// Opening and packing the weights.
     pub load_seconds: f64,

@@ -13,12 +13,12 @@
 /// Flushes, and rows, that a run computes before the first trial; a smaller run has nothing to choose.
 const FIRST_FLUSHES: u64 = 2;
 const FIRST_ROWS: u64 = 1 << 14;
-/// A trial ends with so many pairs, if they have so many rows,
+/// A trial ends after this number of pairs, if they have this number of rows,
 const FEWEST_PAIRS: usize = 6;
 const TRIAL_ROWS: u64 = 1 << 17;
-/// or with so many pairs.
+/// or after this number of pairs, whatever their rows.
 const MOST_PAIRS: usize = 128;
-/// It is over sooner if so many flushes have no fewer launches by looking ahead.
+/// It ends sooner if this number of flushes have no fewer launches by looking ahead.
 const BARREN: u64 = 16;
 /// By which part of its time the other one must be better.
 const MARGIN: f64 = 0.02;

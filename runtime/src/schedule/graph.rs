@@ -1,8 +1,8 @@
 //! The calls of a flush with what each waits for, one by one: what whole instances are compared by, and
 //! what an explanation looks at.
 //!
-//! Calls are numbered in the order in which they were recorded. Ghosts are not calls: who reads one
-//! waits for what it stands for. A *kind* is a kernel in a phase; only calls of one kind may be
+//! Calls are numbered in the order in which they were recorded. Ghosts are not calls: a call that
+//! reads one waits for what it stands for. A *kind* is a kernel in a phase; only calls of one kind may be
 //! launched together.
 
 use cohort_abi::Handle;

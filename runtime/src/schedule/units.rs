@@ -257,7 +257,7 @@ impl Units {
                     phase: ready.phase,
                     kernel: ready.kernel,
                     buckets: 1,
-                    // Who it is, until it is in order.
+                    // Its number in order of arrival, until the kinds are sorted.
                     first_bucket: self.kinds.len() as u32,
                     calls: u64::from(ready.calls),
                     depths,

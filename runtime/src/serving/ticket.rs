@@ -1,4 +1,4 @@
-//! Who waits for an answer.
+//! Tickets: how a caller waits for its answer.
 
 use std::future::Future;
 use std::pin::Pin;

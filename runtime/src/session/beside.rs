@@ -36,9 +36,9 @@ use crate::report::stats::{Stats, Times};
 const MOST_FIXED_BYTES: u64 = 1 << 30;
 /// A chunk that takes no longer is not worth handing to another thread.
 const QUICK: Duration = Duration::from_micros(50);
-/// One that takes longer is worth dividing where there are more lanes than chunks,
+/// A chunk that takes longer is worth dividing where there are more lanes than chunks,
 pub(super) const LONG: Duration = Duration::from_micros(500);
-/// if it has so many instances.
+/// if it has at least this number of instances.
 const FEWEST: usize = 8;
 /// How often a lane asks for its next chunk before it sleeps: a tenth of a millisecond.
 const ASKED: usize = 400;
@@ -321,7 +321,7 @@ fn work<'a>(
 }
 
 /// The next chunk; `None` once there are no more. A processor that halts takes tens of microseconds to go on, and
-/// whoever hands out chunks needs less to write results: so it is asked some times before this thread sleeps.
+/// writing results, before the next chunk is handed out, takes less: so it asks some times before it sleeps.
 fn receive<'a>(chunks: &Receiver<Chunk<'a>>) -> Option<Chunk<'a>> {
     for _ in 0..ASKED {
         match chunks.try_recv() {

@@ -12,12 +12,12 @@ const LENDS_FROM: u64 = 1 << 20;
 /// How many instances make a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// That many, all of which end together.
+    /// This number, all of which end together.
     Count(usize),
-    /// As many at once, where tensors decide: as one is done, the next one begins. Elsewhere an
+    /// This number at once, where tensors decide: as one is done, the next one begins. Elsewhere an
     /// instance is done when its batch is, so it is the same as `Count`.
     InFlight(usize),
-    /// As many as there are, within [`Config::batch_memory`].
+    /// All there are, within [`Config::batch_memory`].
     All,
     /// The unbatched reading of the program: one instance after another, and each kernel call a
     /// launch of its own, of one row, in the order of the program.

@@ -33,7 +33,7 @@ impl Session {
         if self.may_divide() {
             let chunk = count.div_ceil(2 * self.config.threads).min(DEALT);
             let of_lane = count.div_ceil(chunk);
-            // As many may wait as lanes have; in flight, each instance that is alive keeps one chunk.
+            // As many chunks may wait as lanes work on; in flight, each instance that is alive keeps one chunk.
             let waiting = of_lane.saturating_mul(self.config.threads);
             let alive = match is_in_flight {
                 true => count,

@@ -39,9 +39,9 @@ const KEPT_BYTES: usize = 128 << 10;
 /// What is looked at below that to see whether it has been deeper: more than one frame has.
 const PROBED_BYTES: usize = 32 << 10;
 
-/// Deeper stacks are not copied: that would take longer than what it spares.
+/// Deeper stacks are not copied: the copy would take longer than what it saves.
 const MOST_SAVED_BYTES: usize = SWITCH_BYTES + (16 << 10);
-/// How far below a place in the frame of who waits a stack may be in use: by the rest of that frame, and by what switches.
+/// How far below [`Gate::waiting_frame`] the stack may be in use: by the rest of that frame, and by the switch.
 const SWITCH_BYTES: usize = if cfg!(debug_assertions) {
     16 << 10
 } else {

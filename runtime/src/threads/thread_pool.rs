@@ -188,7 +188,7 @@ impl Shared {
                 self.panicked.store(true, Ordering::Relaxed);
             }
             if self.active.fetch_sub(1, Ordering::AcqRel) == 1 {
-                // Who waits looked with the state locked.
+                // The thread that waits looks at `active` with the state locked, so it cannot miss this.
                 let _state = self.lock();
                 self.ended.notify_all();
             }

@@ -133,7 +133,7 @@ pub trait Planner<'a, 'c: 'a> {
         Ok((body, value))
     }
 
-    /// Asks for all nodes that are used so often, and for the results that are nodes elsewhere.
+    /// Asks for all nodes that are used, `counts` times each, and for the results that are nodes elsewhere.
     fn walk(&mut self, counts: &[usize]) -> Result<(), Self::Stop> {
         let graph = self.graph();
         for (id, node) in graph.nodes.iter().enumerate() {

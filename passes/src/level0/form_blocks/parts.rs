@@ -146,7 +146,7 @@ fn is_product(operation: OperationRef<'_, '_>) -> bool {
     is_expensive(operation) && !Op::LinalgGeneric.is(operation)
 }
 
-/// The operations of a group by number, with who uses whom.
+/// The operations of a group by number, with their users.
 struct Graph<'c> {
     operations: Vec<OperationRef<'c, 'c>>,
     kinds: Vec<Kind>,
@@ -355,7 +355,7 @@ impl<'c> Graph<'c> {
             .is_some_and(|first| along.any(|other| other != first))
     }
 
-    /// Whether a fold goes over all elements of what is broadcast for each of its own, as who finds the element of each place of a
+    /// Whether a fold goes over all elements of what is broadcast for each of its own, as the search for the element of each place of a
     /// sort does: a fold that they are made of would be made anew each time.
     fn is_gone_over(&self, number: usize) -> bool {
         let added = integers(self.operations[number], keys::DIMENSIONS);

@@ -261,8 +261,8 @@ fn only_call_of(operation: OperationRef<'_, '_>, made_of: &HashMap<usize, usize>
     waited.all(is_same).then_some(call)
 }
 
-/// Whether a product of so long a contracted dim is worth storing. One whose shape is not static is not, as no calls
-/// of it are shared.
+/// Whether a product with a contracted dim of this length is worth storing. One whose shape is not static is not, as its
+/// calls are not shared.
 fn is_worth_storing(product: OperationRef<'_, '_>, contracted: u64) -> bool {
     let operands = operands_of(product)
         .into_iter()

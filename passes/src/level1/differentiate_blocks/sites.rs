@@ -36,7 +36,7 @@ impl View {
         })
     }
 
-    /// So many of its rows, from one on.
+    /// `count` of its rows, from `first` on.
     pub fn rows(&self, first: u64, count: u64) -> View {
         let mut rows = self.clone();
         rows.offset += first * self.strides[0];

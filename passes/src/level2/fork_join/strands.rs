@@ -386,8 +386,8 @@ impl<'c> Operations<'c> {
         joined
     }
 
-    /// Adds the fork before the first strand's operations; who uses what they hand over uses its results, but
-    /// for the strand itself.
+    /// Adds the fork before the first strand's operations. Uses of what strands hand over become uses of its results,
+    /// except within the strand itself.
     fn replace(
         &self,
         context: &'c Context,
@@ -427,9 +427,9 @@ impl<'c> Operations<'c> {
 /// A value that a strand hands over.
 struct Joined<'c> {
     value: Val<'c>,
-    /// Who uses it in the strand.
+    /// Its users in the strand.
     own: Vec<OperationRef<'c, 'c>>,
-    /// Who uses it in others, by strand.
+    /// Its users in others, by strand.
     strands: BTreeMap<usize, Vec<OperationRef<'c, 'c>>>,
 }
 

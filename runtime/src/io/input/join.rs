@@ -19,9 +19,9 @@ pub struct Joiner {
 enum Rest<'m> {
     /// Values of these types, one behind another.
     Values(&'m [Type], *mut u64),
-    /// So many values of the type.
+    /// This number of values of the type.
     Elements(&'m Type, u64, *mut u64),
-    /// So many handles.
+    /// This number of handles.
     Handles(usize, u64, *mut u64),
 }
 

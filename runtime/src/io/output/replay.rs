@@ -34,7 +34,7 @@ enum Parts<'m> {
     /// Of the result's own tuple: its parts have columns of their own.
     Columns(&'m [Type]),
     Types(&'m [Type]),
-    /// That many parts of one type.
+    /// This number of parts of one type.
     Elements(Element<'m>, u64),
 }
 

@@ -91,7 +91,7 @@ impl WeightsFile {
     fn data(&self) -> Result<&[u8], Error> {
         if let (None, Some(file)) = (self.data.get(), &self.file) {
             let data = read_data(&self.path, file, self.length)?;
-            // Who was faster read the same.
+            // Another thread may have been faster; it read the same bytes.
             let _ = self.data.set(Data::Read(data));
         }
         Ok(match self.data.get() {

@@ -74,7 +74,7 @@ impl Survey {
         self.ways.fewest(kernel)
     }
 
-    /// Whoever comes now shares nothing with those before.
+    /// Instances from now on share nothing with those before.
     pub(crate) fn begin_batch(&mut self) {
         self.ways.begin();
     }

@@ -31,7 +31,7 @@ pub struct Ways {
     /// By bucket, as long as rows of it can be read.
     calls: HashMap<u32, Calls>,
     cells: usize,
-    /// Of each kernel, the most calls on one way of those who are alive.
+    /// Of each kernel, the most calls on one way, of the instances that are alive.
     longest: Vec<u32>,
     /// The same of all before them, added up.
     before: Vec<u64>,
@@ -48,7 +48,7 @@ impl Ways {
         }
     }
 
-    /// Whoever comes now shares nothing with those before.
+    /// Instances from now on share nothing with those before.
     pub fn begin(&mut self) {
         for (before, longest) in self.before.iter_mut().zip(&mut self.longest) {
             *before += u64::from(std::mem::take(longest));

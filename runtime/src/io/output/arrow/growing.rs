@@ -165,7 +165,7 @@ pub fn lists(
     Ok(Arc::new(lists))
 }
 
-/// So many structs of these members.
+/// `count` structs of these members.
 pub fn structs(
     members: Vec<(String, ArrayRef)>,
     count: usize,
