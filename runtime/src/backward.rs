@@ -318,7 +318,7 @@ impl Backward {
         while !left.is_empty() {
             let (part, rest) = left.split_at(most.min(left.len()));
             let late = machine.recorder.limits().max_time;
-            let late = late.map(|time| Instant::now() + time);
+            let late = late.and_then(|time| Instant::now().checked_add(time));
             let done = self.run_part(machine, feed, part, generation, late);
             if done.is_err() {
                 machine.recorder.give_up_calls();

@@ -209,9 +209,8 @@ impl Instance {
             return true;
         }
         let excused = took.saturating_sub(own);
-        let is_late = self
-            .end()
-            .is_some_and(|end| Instant::now() >= end + excused);
+        let end = self.end().and_then(|end| end.checked_add(excused));
+        let is_late = end.is_some_and(|end| Instant::now() >= end);
         let had = self.again.and_then(|again| again.time).or(most);
         self.status = match is_late {
             true => Status::Failed(machine.describe(&Stop::LATE, 0)),

@@ -20,11 +20,11 @@ impl Engine {
             .clone()
             .filter_map(|instance| instance.end())
             .min()?;
-        Some(match waiting.count() {
-            1 => first,
+        match waiting.count() {
+            1 => Some(first),
             // The others would have to begin again.
-            _ => first + PATIENCE,
-        })
+            _ => first.checked_add(PATIENCE),
+        }
     }
 
     /// A flush cannot be done, and took that long: those that are late have failed, and the others run

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::buckets::{MAX_PHASE, PHASE_SHIFT};
 use super::costs::KernelCalls;
 use super::state::{Start, State};
+use super::time::after;
 use super::{Grouping, Recorder, Stopped};
 use crate::failure::Stop;
 use crate::program::log::Entries;
@@ -69,7 +70,7 @@ impl Recorder {
 
     /// The instance that has just begun must be done within `time`.
     pub fn end_after(&mut self, time: Duration) {
-        self.state.time.end = Some(Instant::now() + time);
+        self.state.time.end = after(time);
     }
 
     /// The strands of the running instance may run beside each other. Alone, no call gains by that.

@@ -3,7 +3,7 @@
 //! No clock is looked at in the way of a call. An instance is given its calls and steps in small parts; when one is
 //! used up it is asked whether it is late or interrupted, and given the next.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cohort_abi::Failure;
 
@@ -23,6 +23,11 @@ pub(super) struct Time {
     pub end: Option<Instant>,
 }
 
+/// The moment when a time is over that begins now, if that will ever be.
+pub(super) fn after(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
+}
+
 impl State {
     /// When the instance must be done.
     pub fn end_of_time(&self) -> Option<Instant> {
@@ -34,7 +39,7 @@ impl Recorder {
     /// Gives the instance that begins its first parts.
     pub(super) fn begin_time(&mut self) {
         let limits = &self.limits;
-        let end = limits.max_time.map(|time| Instant::now() + time);
+        let end = limits.max_time.and_then(after);
         let (calls, steps) = (limits.max_nodes, limits.max_steps);
         self.begin_parts(Time { calls, steps, end });
     }

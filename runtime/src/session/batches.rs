@@ -188,7 +188,7 @@ impl Lane {
                 survey.begin_batch();
             }
             let time = time_left(rules, next..end, &chunk.charged);
-            let late = time.map(|time| begin + time);
+            let late = time.and_then(|time| begin.checked_add(time));
             let late = late.into_iter().chain(chunk.deadline).min();
             match self.flush(rules, recorded, late) {
                 // Twice as many take twice as long.

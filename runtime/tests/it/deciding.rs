@@ -7,7 +7,7 @@ use std::time::Duration;
 use cohort_runtime::abi::OperandRef;
 use cohort_runtime::{Batch, Config, Error, Limits, Policy, Program, Session, Weights};
 
-use crate::program::{run, try_run};
+use crate::program::{run, tree_session, try_run};
 use crate::walk::*;
 
 const KINDS: [i32; 4] = [WALK, NEVER_DECIDE, RECURSE, DECIDE_BY_INPUT];
@@ -373,6 +373,20 @@ fn the_time_of_an_instance_that_is_over_is_not_that_of_others() {
     );
     // The flush was not given up for the first one, so the second one did not begin again.
     assert_eq!(SLOW_LAUNCHES.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_limit_of_time_may_be_longer_than_any_time() {
+    let input = lines(20);
+    for batch in [Batch::Count(4), Batch::InFlight(4), Batch::Unbatched] {
+        let (reference, _) = run(&mut walk_session(config(batch, 1)), &input);
+        let mut config = config(batch, 1);
+        config.limits.max_time = Some(Duration::MAX);
+        assert_eq!(run(&mut walk_session(config), &input).0, reference);
+        let trees = "{\"t\": {\"Leaf\": [3]}}\n".repeat(5);
+        let (_, stats) = run(&mut tree_session(config), &trees);
+        assert_eq!(stats.failed, 0);
+    }
 }
 
 #[test]
