@@ -21,17 +21,13 @@ impl Log {
     /// done again.
     pub fn open(path: &Path, lines: u64) -> Result<Log, Error> {
         let open = || -> io::Result<File> {
-            let kept = match lines {
-                0 => 0,
-                _ => match fs::read(path) {
-                    Ok(bytes) => bytes_of_lines(&bytes, lines),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-                    Err(error) => return Err(error),
-                },
-            };
             let file = OpenOptions::new().create(true).append(true).open(path)?;
+            // To read from a pipe or a terminal would be to wait.
             if file.metadata()?.is_file() {
-                file.set_len(kept)?;
+                file.set_len(match lines {
+                    0 => 0,
+                    _ => bytes_of_lines(&fs::read(path)?, lines),
+                })?;
             }
             Ok(file)
         };
@@ -116,5 +112,18 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "0\n1\n\"again\"\n");
         drop(Log::open(&path, 0).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    }
+    #[test]
+    fn a_pipe_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let other = path.clone();
+        let reader = std::thread::spawn(move || fs::read_to_string(other).unwrap());
+        let mut log = Log::open(&path, 2).unwrap();
+        log.append(&json!(3)).unwrap();
+        drop(log);
+        assert_eq!(reader.join().unwrap(), "3\n");
     }
 }
