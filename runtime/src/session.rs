@@ -248,7 +248,7 @@ impl Session {
     }
 
     fn forget_cached(&mut self) {
-        for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
+        for lane in self.lanes_mut() {
             lane.recorder.forget_cached();
             if let Some(reuse) = &mut lane.reuse {
                 reuse.forget();
@@ -259,15 +259,14 @@ impl Session {
     /// From now on instances have the random numbers of this draw.
     pub fn set_draw(&mut self, draw: u64) {
         self.config.draw = draw;
-        self.lane.recorder.set_draw(draw);
-        for lane in &mut self.beside {
+        for lane in self.lanes_mut() {
             lane.recorder.set_draw(draw);
         }
     }
 
     /// From now on runs end with [`Error::Interrupted`] when this is set, and what runs then is as good as ever.
     pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
-        for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
+        for lane in self.lanes_mut() {
             lane.recorder.set_interrupt(interrupt.clone());
             lane.executor.set_interrupt(interrupt.clone());
         }

@@ -16,7 +16,7 @@ use crate::schedule::Policy;
 
 impl Session {
     pub(super) fn clear_counts(&mut self) {
-        for lane in [&mut self.lane].into_iter().chain(&mut self.beside) {
+        for lane in self.lanes_mut() {
             lane.executor.clear_launches();
             lane.ended_early = 0;
             lane.recorder.clear_counts();
@@ -40,6 +40,10 @@ impl Session {
 
     fn lanes(&self) -> impl Iterator<Item = &Lane> {
         [&self.lane].into_iter().chain(&self.beside)
+    }
+
+    pub(super) fn lanes_mut(&mut self) -> impl Iterator<Item = &mut Lane> {
+        [&mut self.lane].into_iter().chain(&mut self.beside)
     }
 
     pub(super) fn new_stats(&self) -> Stats {
