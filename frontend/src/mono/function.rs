@@ -236,7 +236,7 @@ pub fn check_elements(mono: &mut Mono<'_>, shape: &[Dim], span: &Span, what: &st
         .at(span, format!("{what} {elements}"))
         .note(format!("a tensor has at most {MAX_ELEMENTS} elements"));
     if !mono.diagnostics.contains(&diagnostic) {
-        mono.diagnostics.push(diagnostic);
+        mono.too_large(diagnostic);
     }
 }
 
@@ -308,7 +308,7 @@ fn convert_dim(
 ) -> Dim {
     let Some(substituted) = substitute(mono.values, dim, dims) else {
         let shown = show_dim(mono, dim, signature);
-        mono.diagnostics.push(
+        mono.too_large(
             Diagnostic::error("E0706", format!("`{shown}` is too large")).at(span, "in this"),
         );
         return Dim::Known(1);
@@ -346,12 +346,12 @@ fn convert_dim(
         }
     }
     // The dim comes up with every value that has it; its first place is enough.
-    if mono
-        .diagnostics
-        .iter()
-        .all(|known| known.message != diagnostic.message)
-    {
-        mono.diagnostics.push(diagnostic);
+    let is_known = |known: &Diagnostic| known.message == diagnostic.message;
+    if !mono.diagnostics.iter().any(is_known) {
+        match size {
+            Some(_) => mono.too_large(diagnostic),
+            None => mono.diagnostics.push(diagnostic),
+        }
     }
     Dim::Known(1)
 }

@@ -42,6 +42,7 @@ pub fn monomorphise(checked: &Checked, values: &[u64]) -> Result<Program, Vec<Di
         adt_ids: FxHashMap::default(),
         adts_to_fill: Vec::new(),
         functions: Vec::new(),
+        lowered: None,
         function_ids: FxHashMap::default(),
         names: FxHashMap::default(),
         expressions: 0,
@@ -52,6 +53,7 @@ pub fn monomorphise(checked: &Checked, values: &[u64]) -> Result<Program, Vec<Di
     let mut done = 0;
     while let Some(slot) = mono.functions.get(done) {
         if let Some(request) = slot.request.clone() {
+            mono.lowered = Some(done);
             let function = Instance::lower(&mut mono, &request);
             mono.fill_adts();
             mono.functions[done].function = Some(function);
@@ -99,9 +101,22 @@ pub struct Request {
     pub dims: Vec<Dim>,
 }
 
+impl Request {
+    /// Whether it is the other's function with a larger dim.
+    fn outgrows(&self, other: &Request) -> bool {
+        let is_larger = |(own, other): (&Dim, &Dim)| match (own, other) {
+            (Dim::Known(own), Dim::Known(other)) => own > other,
+            _ => false,
+        };
+        self.function == other.function && self.dims.iter().zip(&other.dims).any(is_larger)
+    }
+}
+
 struct Slot {
     /// `None` for an arm of a match that became a function.
     request: Option<Request>,
+    /// The function that was lowered when this one was first called.
+    caller: Option<usize>,
     function: Option<Function>,
 }
 
@@ -114,6 +129,8 @@ pub struct Mono<'a> {
     /// Types whose constructors are not yet converted.
     adts_to_fill: Vec<(AdtId, usize, Vec<Type>)>,
     functions: Vec<Slot>,
+    /// The function that is lowered, by its place in `functions`.
+    lowered: Option<usize>,
     function_ids: FxHashMap<Request, FunctionId>,
     /// How often each name was taken, to tell instances apart.
     names: FxHashMap<String, usize>,
@@ -177,6 +194,7 @@ impl Mono<'_> {
         self.function_ids.insert(request.clone(), id);
         self.functions.push(Slot {
             request: Some(request),
+            caller: self.lowered,
             function: None,
         });
         id
@@ -186,9 +204,34 @@ impl Mono<'_> {
     pub fn add_function(&mut self, function: Function) -> FunctionId {
         self.functions.push(Slot {
             request: None,
+            caller: None,
             function: Some(function),
         });
         FunctionId(self.functions.len() - 1)
+    }
+
+    /// Reports a dim or a tensor that is too large; in a recursion that made it so, the recursion.
+    pub fn too_large(&mut self, diagnostic: Diagnostic) {
+        match self.growing() {
+            Some(function) => self.too_many(function),
+            None => self.diagnostics.push(diagnostic),
+        }
+    }
+
+    /// A function that the calls which led to what is lowered enter again with a larger dim.
+    fn growing(&self) -> Option<usize> {
+        let caller = |place: &usize| self.functions.get(*place)?.caller;
+        let calls: Vec<&Request> = std::iter::successors(self.lowered, caller)
+            .filter_map(|place| self.functions.get(place)?.request.as_ref())
+            .collect();
+        let inner = |place: usize| calls.iter().take(place);
+        let grows =
+            |(place, outer): &(usize, &&Request)| inner(*place).any(|inner| inner.outgrows(outer));
+        calls
+            .iter()
+            .enumerate()
+            .find(grows)
+            .map(|(_, outer)| outer.function)
     }
 
     fn too_many(&mut self, function: usize) {
@@ -205,7 +248,7 @@ impl Mono<'_> {
         self.diagnostics.push(
             Diagnostic::error("E0707", "the program has endlessly many functions")
                 .at(&signature.name.span, "called with ever new types or dims")
-                .note("a recursive call should pass values of the types it was given"),
+                .note("a recursive call should pass values of the types and dims it was given"),
         );
     }
 
