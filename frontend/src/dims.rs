@@ -111,6 +111,12 @@ impl Poly {
         Poly { terms }
     }
 
+    /// The number of an integer, which may be negative.
+    pub fn integer(value: i32) -> Poly {
+        let size = Poly::constant(value.unsigned_abs().into());
+        if value < 0 { size.negate() } else { size }
+    }
+
     pub fn atom(atom: Atom) -> Poly {
         Poly {
             terms: BTreeMap::from([(vec![(atom, 1)], Ratio::ONE)]),

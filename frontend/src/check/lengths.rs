@@ -52,13 +52,7 @@ impl Body<'_> {
     /// An integer as arithmetic of lengths and of integers that have names.
     pub fn integer_of(&mut self, expr: &hir::Expr) -> Option<Poly> {
         match &expr.kind {
-            Kind::Literal(Literal::I32(value)) => {
-                let size = Poly::constant(value.unsigned_abs().into());
-                match value.is_negative() {
-                    true => Poly::constant(0).subtract(&size),
-                    false => Some(size),
-                }
-            }
+            Kind::Literal(Literal::I32(value)) => Some(Poly::integer(*value)),
             Kind::Dim(dim) => Some(dim.clone()),
             Kind::Local(local) if self.infer.shallow(&expr.ty) == I32 => {
                 if let Some(known) = self.lengths.integers.get(local) {

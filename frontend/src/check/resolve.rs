@@ -301,9 +301,8 @@ pub fn lookup_dim(items: &Items, file: usize, variables: &[Variable], name: &str
     }
     if let Some(constant) = items.constant(file, name)
         && let Literal::I32(value) = constant.value
-        && let Ok(value) = u64::try_from(value)
     {
-        return Some(Poly::constant(value));
+        return Some(Poly::integer(value));
     }
     let index = variables
         .iter()
