@@ -205,23 +205,16 @@ impl Body<'_> {
                 .is_some_and(|number| number < 0)
         };
         let past_end = whole.subtract(&end).is_some_and(|rest| negative(&rest));
-        let empty = negative(&length) || length.is_constant(0);
-        if past_end || empty {
+        if past_end || negative(&length) {
             let shown = self.show(&value.ty);
             let (start, end) = (self.show_dim(&start), self.show_dim(&end));
             let (message, label) = if past_end {
                 let whole = self.show_dim(&whole);
                 let message = format!("the slice {start}..{end} ends past {whole}");
                 (message, "not within the tensor")
-            } else if negative(&length) {
+            } else {
                 let message = format!("the slice {start}..{end} ends before it begins");
                 (message, "its end is before its start")
-            } else {
-                let message = format!("the slice {start}..{end} is empty");
-                (
-                    message,
-                    "its end, which it does not hold, is where it begins",
-                )
             };
             self.report(
                 Diagnostic::error("E0407", message)

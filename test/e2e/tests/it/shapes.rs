@@ -189,6 +189,26 @@ fn slices_of_nothing() {
     );
 }
 
+/// One that is written as nothing is as good as one that comes to it.
+#[test]
+fn slices_that_end_where_they_begin() {
+    check(
+        "dim D
+        param w: f32[D, D]
+        fn rest(x: f32[n]) -> f32 { sum(x[n..n]) }
+        fn main(x: f32[D], y: f32[n], z: f32[n, D], k: i32) ->
+            (f32[0], f32[D], f32[n, D], f32[n, 0], i32, f32, f32) {
+          let joined = concat(z[n..n], z, z[2..2], axis = 0);
+          (x[D..D], concat(x[0..0], x), joined, z[.., 1..1], len(y[k..k]), rest(x) + rest(y), sum(z[0..0] @ w))
+        }",
+        &[("D", 3)],
+        &[
+            r#"{"x":[1.5,2,3],"y":[1,2],"z":[[1,2,3],[4,5,6]],"k":1}"#,
+            r#"{"x":[1.5,2,3],"y":[],"z":[],"k":0}"#,
+        ],
+    );
+}
+
 /// How many heads there are may be a constant of the program, one too.
 #[test]
 fn attention_of_one_head_and_of_two() {
