@@ -101,8 +101,8 @@ impl Body<'_> {
         bounds: (Option<&ast::Expr>, Option<&ast::Expr>),
         span: &Span,
     ) -> hir::Expr {
-        let start = bounds.0.map(|start| self.index_value(start));
-        let end = bounds.1.map(|end| self.index_value(end));
+        let start = bounds.0.map(|start| self.place(start));
+        let end = bounds.1.map(|end| self.place(end));
         let mut names = Names::new(span);
         let array = self.named(&mut names, "array", array);
         let start = match start {
@@ -149,7 +149,7 @@ impl Body<'_> {
         let span = args.span;
         let array = self.expr(array, hint);
         let element = self.element_type(&array, "`set`");
-        let index = self.index_value(index);
+        let index = self.place(index);
         let why = Why {
             span: Some(&array.span),
             text: "like the array's elements",

@@ -60,7 +60,7 @@ impl Body<'_> {
                 return self.error(span);
             }
         };
-        let index = self.index_value(index);
+        let index = self.place(index);
         let ty = self.infer.open(element);
         self.op(Op::Index, vec![array, index], ty, span)
     }
@@ -105,6 +105,20 @@ impl Body<'_> {
         result
     }
 
+    /// An index or the bound of a slice; a number below zero is out of range whatever the length.
+    pub fn place(&mut self, expr: &ast::Expr) -> hir::Expr {
+        let place = self.index_value(expr);
+        let Kind::Literal(Literal::I32(number @ ..0)) = place.kind else {
+            return place;
+        };
+        self.report(
+            Diagnostic::error("E0407", format!("index {number} is below zero"))
+                .at(&expr.span, "the first is at 0")
+                .note("to count from the end, subtract from the length: `x[len(x) - 1]`"),
+        );
+        self.error(&expr.span)
+    }
+
     fn shape_of(&self, value: &hir::Expr) -> Option<(crate::program::Elem, Vec<Dim>)> {
         match self.infer.shallow(&value.ty) {
             Ty::Tensor { elem, shape } => Some((elem, shape)),
@@ -114,7 +128,7 @@ impl Body<'_> {
 
     /// One slice across `axis`, which leaves the shape.
     fn row(&mut self, value: hir::Expr, axis: usize, index: &ast::Expr, span: &Span) -> hir::Expr {
-        let index_value = self.index_value(index);
+        let index_value = self.place(index);
         let Some((elem, mut shape)) = self.shape_of(&value) else {
             return self.error(span);
         };
@@ -290,11 +304,11 @@ impl Body<'_> {
         span: &Span,
     ) -> Vec<hir::Expr> {
         let start = match bounds.0 {
-            Some(start) => self.index_value(start),
+            Some(start) => self.place(start),
             None => self.make(Kind::Literal(Literal::I32(0)), I32, span),
         };
         let mut args = vec![value, start];
-        args.extend(bounds.1.map(|end| self.index_value(end)));
+        args.extend(bounds.1.map(|end| self.place(end)));
         args
     }
 }
