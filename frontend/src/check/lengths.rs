@@ -7,6 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::body::Body;
+use crate::diagnostic::Diagnostic;
 use crate::dims::{Atom, Poly};
 use crate::hir::{self, Kind, LocalId, Op, PatternKind};
 use crate::program::{Binary, Literal, Span};
@@ -143,6 +144,13 @@ impl Body<'_> {
             }
             let before = self.diagnostics.len();
             let number = self.index_value(dim);
+            if let Kind::Literal(Literal::I32(below @ ..0)) = number.kind {
+                self.report(
+                    Diagnostic::error("E0706", format!("`{below}` is not a length"))
+                        .at(&dim.span, "below zero")
+                        .note("each length is written, also one that follows from the others: `reshape(x, [n, 2, D/2])`"),
+                );
+            }
             if self.diagnostics.len() > before {
                 return None;
             }
