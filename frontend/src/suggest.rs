@@ -67,6 +67,7 @@ pub fn known_elsewhere(name: &str) -> Option<&'static str> {
         "norm" => "it is `sqrt(sum(x * x))`",
         "ones_like" => "it is `x * 0 + 1`",
         "zeros_like" => "it is `x * 0`",
+        "T" | "t" | "mT" => "it is `transpose(x)`",
         "permute" | "swapaxes" => "it is `transpose(x, [1, 0, 2])`",
         "pow2" | "square" => "it is `x * x`",
         "rand" | "randn" | "uniform" => "numbers in [0, 1) are `random(counter, [D])`",

@@ -5,7 +5,7 @@ use super::items::ConstructorDecl;
 use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Kind, LocalId, PatternKind};
 use crate::program::Span;
-use crate::suggest::nearest;
+use crate::suggest::{known_elsewhere, nearest};
 use crate::syntax::ast::{self, Arg};
 use crate::types::Ty;
 
@@ -141,6 +141,15 @@ impl Body<'_> {
                     .see(&value.span, format!("this is `{shown}`"));
                 self.report(match other {
                     Ty::Tuple(_) => diagnostic.note("take it apart with `let (a, b) = …`"),
+                    _ if self.is_function(&name.name) => diagnostic.note(format!(
+                        "functions are called with their values, `{}(x)`",
+                        name.name
+                    )),
+                    Ty::Array(_) | Ty::Tensor { .. }
+                        if let Some(hint) = known_elsewhere(&name.name) =>
+                    {
+                        diagnostic.note(hint)
+                    }
                     Ty::Array(_) => diagnostic.note("an element is `xs[i]`, the length `len(xs)`"),
                     Ty::Tensor { .. } => diagnostic.note("a row is `x[i]`, the length `len(x)`"),
                     _ => diagnostic.note("only values of declared types have fields"),

@@ -44,6 +44,8 @@ fn item_length(tokens: &[Spanned<'_>]) -> usize {
     let mut depth = 0usize;
     for (index, spanned) in tokens.iter().enumerate() {
         match spanned.token {
+            // The type of a function, `fn(f32) -> f32`, is a mistake within an item.
+            Token::Fn if is_opened(tokens, index + 1) => {}
             Token::Import | Token::Dim | Token::Param | Token::Type | Token::Fn if index > 0 => {
                 return index;
             }
@@ -56,6 +58,12 @@ fn item_length(tokens: &[Spanned<'_>]) -> usize {
         }
     }
     tokens.len()
+}
+
+fn is_opened(tokens: &[Spanned<'_>], at: usize) -> bool {
+    tokens
+        .get(at)
+        .is_some_and(|next| next.token == Token::OpenParen)
 }
 
 fn closer(open: Token<'_>) -> Option<Token<'static>> {

@@ -60,6 +60,9 @@ pub fn hint(tokens: &[Spanned<'_>], at: usize, expected: &[&str]) -> Option<Stri
             "closures stand only as arguments of `map`, `fold`, `filter`, `any` and `all`: \
              define a function with `fn`"
         }
+        (_, Token::Colon, _) if wants("..") => {
+            "a slice is `x[a..b]`, and one along another axis `x[.., a..b]`"
+        }
         (Some(Token::Name(_)), Token::Colon, _) if wants("=") || operator => {
             "arguments and fields are given by name with `=`: `Node(left = a, right = b)`"
         }
@@ -74,7 +77,20 @@ pub fn hint(tokens: &[Spanned<'_>], at: usize, expected: &[&str]) -> Option<Stri
         (_, Token::Text(_), _) => {
             "text in quotes stands in `import`, in `einsum(\"ij,jk->ik\", a, b)` and where a `str` is compared, `name == \"a\"`"
         }
+        (_, Token::Fn, Some(Token::OpenParen)) => {
+            "functions are not values, and have no types: their names stand where closures do, `map(xs, f)`"
+        }
         (_, Token::Fn, _) => "functions are defined outside of functions",
+        (_, Token::For, _) if operator => {
+            "each element of an array is computed by `map(xs, |x| …)`"
+        }
+        (Some(Token::Dot), ..) if is_number(tokens, place) => "write `1.0`, not `1.`",
+        (_, Token::Semicolon, _) if expected == ["}"] => {
+            "a block's value is its last expression, without `;`"
+        }
+        (Some(Token::Name(_)), Token::CloseParen | Token::Comma, _) if expected == [":"] => {
+            "an argument has a type: `fn f(x: f32[n]) -> f32 { … }`"
+        }
         _ if wants(";") => "a `let` inside a block ends with `;`",
         _ => return None,
     };
@@ -86,6 +102,12 @@ fn is_method(tokens: &[Spanned<'_>], place: usize) -> bool {
     let token = |back: usize| place.checked_sub(back).and_then(|p| tokens.get(p));
     matches!(token(1).map(|t| t.token), Some(Token::Name(_)))
         && matches!(token(2).map(|t| t.token), Some(Token::Dot))
+}
+
+/// Whether the place follows `1.`.
+fn is_number(tokens: &[Spanned<'_>], place: usize) -> bool {
+    let before = place.checked_sub(2).and_then(|place| tokens.get(place));
+    matches!(before.map(|t| t.token), Some(Token::Int(_)))
 }
 
 /// A hint for text that begins no item.

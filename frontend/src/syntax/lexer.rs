@@ -237,7 +237,8 @@ pub fn lex<'s>(file: usize, text: &'s str, diagnostics: &mut Vec<Diagnostic>) ->
             Err(()) => unknown_character(text, &span, diagnostics),
         }
     }
-    // `dim` is the one keyword that is also a built-in's name: `dim(x, 0)`.
+    // `dim` is the one keyword that is also a built-in's name, `dim(x, 0)`, and an argument's in other
+    // languages, `sum(x, dim = 0)`.
     for index in 1..tokens.len() {
         if let [
             Spanned {
@@ -245,7 +246,7 @@ pub fn lex<'s>(file: usize, text: &'s str, diagnostics: &mut Vec<Diagnostic>) ->
                 ..
             },
             Spanned {
-                token: Token::OpenParen,
+                token: Token::OpenParen | Token::Assign,
                 ..
             },
         ] = &mut tokens[index - 1..=index]
