@@ -9,7 +9,10 @@ use crate::syntax::ast;
 use crate::types::{BOOL, Ty};
 
 /// Of a branch whose type is that of the first one.
-pub const LIKE_FIRST: &str = "like the first branch";
+pub const LIKE_FIRST_BRANCH: &str = "like the first branch";
+
+/// Of an arm whose type is that of the first one.
+pub const LIKE_FIRST_ARM: &str = "like the first arm";
 
 impl Body<'_> {
     pub fn block(
@@ -137,7 +140,7 @@ impl Body<'_> {
         let ty = self.branch_type(&then, hint);
         let why = Why {
             span: Some(&then.span),
-            text: LIKE_FIRST,
+            text: LIKE_FIRST_BRANCH,
         };
         let otherwise = self.expect(otherwise, &ty, &why);
         let ty = self.infer.open(&ty);
@@ -183,7 +186,7 @@ impl Body<'_> {
                     let first = first.body.span.clone();
                     let why = Why {
                         span: Some(&first),
-                        text: "like the first arm",
+                        text: LIKE_FIRST_ARM,
                     };
                     self.expect(&arm.body, &ty.clone(), &why)
                 }

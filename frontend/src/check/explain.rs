@@ -1,7 +1,7 @@
 //! Words for a value of the wrong type: what it is, what was expected, where each comes from.
 
 use super::body::{Body, Why};
-use super::control::LIKE_FIRST;
+use super::control::{LIKE_FIRST_ARM, LIKE_FIRST_BRANCH};
 use super::resolve::plural;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::hir::{self, Kind};
@@ -77,7 +77,10 @@ impl Body<'_> {
         }
         let diagnostic =
             diagnostic.note("`?1`, `?2` … are lengths that are known only when the program runs");
-        let is_of_branches = |label: &Label| label.message.ends_with(LIKE_FIRST);
+        let is_of_branches = |label: &Label| {
+            let message = &label.message;
+            message.ends_with(LIKE_FIRST_BRANCH) || message.ends_with(LIKE_FIRST_ARM)
+        };
         if diagnostic.labels.iter().any(is_of_branches) {
             return diagnostic.note(
                 "branches have lengths of their own where the result has some length, `-> f32[_]`",
