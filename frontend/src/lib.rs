@@ -32,7 +32,7 @@ mod types;
 pub use check::{Checked, DimDecl, DimExpr, MAIN, ParamDecl, check, check_with_entry};
 pub use diagnostic::{Diagnostic, Label, Severity, render};
 pub use dump_program::dump_program;
-pub use loss::check_loss;
+pub use loss::{check_loss, metrics};
 pub use places::{Meaning, Name, NameKind, names_of_the_language, word_at};
 pub use source::Sources;
 

@@ -15,6 +15,7 @@ mod terminal;
 use std::ffi::OsString;
 
 use clap::Parser;
+use cohort_frontend::metrics;
 use cohort_train::checkpoint;
 use cohort_train::trainer::Dev;
 use cohort_train::{Ending, Error, Evaluate, State, Step, Trainer};
@@ -53,6 +54,11 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
     };
     let parameters = begin::parameters(arguments, &program, &dims)?;
     let settings = arguments.settings(&parameters).map_err(stop)?;
+    let measured = [Some(&program), dev_program.as_ref()].into_iter().flatten();
+    let metrics_of = measured.map(|program| metrics(&program.program).len());
+    settings
+        .check_metrics(metrics_of.max().unwrap_or(0))
+        .map_err(stop)?;
     let data = Data::read(&arguments.input)?;
     let dev = arguments.dev.as_deref().map(Data::read).transpose()?;
     if settings.groups.iter().all(|group| group.frozen) {
@@ -92,15 +98,21 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
                 (Box::new(oracle(&program.program)), evaluate)
             }
             false => {
-                let compile = |entry: &str, is_trained| {
+                let compile = |entry: &str, program: &Program, is_trained| {
                     let parameters = &state.parameters;
-                    let interrupt = interrupt.clone();
-                    CompiledStep::new(arguments, entry, &dims, parameters, is_trained, interrupt)
+                    let (metrics, interrupt) = (metrics(&program.program), interrupt.clone());
+                    CompiledStep::new(
+                        arguments, entry, metrics, &dims, parameters, is_trained, interrupt,
+                    )
                 };
                 let entry = arguments.dev_entry.as_ref().unwrap_or(&arguments.entry);
-                let evaluate = dev.as_ref().map(|_| compile(entry, false)).transpose()?;
-                let evaluate = evaluate.map(|step| Box::new(step) as _);
-                (Box::new(compile(&arguments.entry, true)?), evaluate)
+                let measured = dev_program.as_ref().unwrap_or(&program);
+                let evaluate = dev.as_ref().map(|_| compile(entry, measured, false));
+                let evaluate = evaluate.transpose()?.map(|step| Box::new(step) as _);
+                (
+                    Box::new(compile(&arguments.entry, &program, true)?),
+                    evaluate,
+                )
             }
         };
     let mut trainer = Trainer {

@@ -10,6 +10,9 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::state::{EpochRecord, Means};
 
+/// What a line has of an epoch's instances beside the means of their metrics.
+pub const BESIDE_METRICS: [&str; 3] = ["loss", "instances", "failed"];
+
 /// A file of lines that is added to.
 pub struct Log {
     path: PathBuf,

@@ -18,13 +18,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Of what an instance gave; its loss must be finite.
-    pub fn of(output: &Json) -> Outcome {
+    /// Of what an instance gave, with metrics at these places; its loss must be finite.
+    pub fn of(output: &Json, metrics: &[usize]) -> Outcome {
         let failed = |kind: &str, message: String| Outcome::Failed {
             kind: kind.to_owned(),
             message,
         };
-        match Scores::of(output) {
+        match Scores::of(output, metrics) {
             Some(scores) if scores.loss.is_finite() => Outcome::Done(scores),
             Some(scores) => failed("loss_not_finite", format!("the loss is {}", scores.loss)),
             None => failed("internal", "the output has no loss".to_owned()),
@@ -51,9 +51,9 @@ pub struct Metric {
 }
 
 impl Scores {
-    /// Of an output: the loss, or a tuple of it and metrics. A number or a bool counts once, a pair of
-    /// numbers is a sum and how many it is of; what else there is, is not a metric.
-    pub fn of(output: &Json) -> Option<Scores> {
+    /// Of an output: the loss, or a tuple of it and metrics at these places. A number or a bool counts
+    /// once, a pair of numbers is a sum and how many it is of.
+    pub fn of(output: &Json, metrics: &[usize]) -> Option<Scores> {
         let Json::Array(parts) = output else {
             let loss = number(output)?;
             return Some(Scores {
@@ -61,10 +61,10 @@ impl Scores {
                 metrics: vec![],
             });
         };
-        let (loss, metrics) = parts.split_first()?;
+        let metrics = metrics.iter().map(|place| metric(parts.get(*place)?));
         Some(Scores {
-            loss: number(loss)?,
-            metrics: metrics.iter().filter_map(metric).collect(),
+            loss: number(parts.first()?)?,
+            metrics: metrics.collect::<Option<_>>()?,
         })
     }
 }
@@ -169,11 +169,12 @@ mod tests {
     #[test]
     fn metrics_are_means_of_numbers_truths_and_pairs() {
         let mut totals = Totals::default();
+        // What has the form of a metric in some outputs need not be one.
         for output in [
-            json!([1.0, true, [1, 1], [[0.5]], "text"]),
-            json!([3.0, false, [1, 3], [[0.5]], "text"]),
+            json!([1.0, [5, 7], "NaN", true, [1, 1]]),
+            json!([3.0, [], "text", false, [1, 3]]),
         ] {
-            totals.add(&Outcome::Done(Scores::of(&output).unwrap()));
+            totals.add(&Outcome::Done(Scores::of(&output, &[3, 4]).unwrap()));
         }
         totals.add(&Outcome::Failed {
             kind: "bad_input".into(),
@@ -182,8 +183,8 @@ mod tests {
         assert_eq!((totals.instances, totals.failed), (3, 1));
         assert_eq!(totals.loss(), 2.0);
         assert_eq!(totals.metrics(), [0.5, 0.5]);
-        assert_eq!(Scores::of(&json!(2.5)).unwrap().loss, 2.5);
-        assert!(Scores::of(&json!({"Leaf": [1]})).is_none());
-        assert!(Scores::of(&json!([])).is_none());
+        assert_eq!(Scores::of(&json!(2.5), &[]).unwrap().loss, 2.5);
+        assert!(Scores::of(&json!({"Leaf": [1]}), &[]).is_none());
+        assert!(Scores::of(&json!([]), &[]).is_none());
     }
 }

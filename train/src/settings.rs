@@ -1,7 +1,9 @@
 //! What is to be done, all of it; read from a command line elsewhere.
 
 use crate::criterion::Criterion;
+use crate::error::Error;
 use crate::groups::Group;
+use crate::log::BESIDE_METRICS;
 use crate::schedule::Course;
 
 /// What the gradient of a mini-batch is of: a loss of all its instances that did not fail.
@@ -51,6 +53,35 @@ impl Settings {
     pub fn metric(&self, place: usize) -> String {
         let name = self.metrics.get(place).cloned();
         name.unwrap_or_else(|| format!("metric{}", place + 1))
+    }
+
+    /// Checks the names of metrics, of which a loss has at most `count`.
+    ///
+    /// # Errors
+    ///
+    /// Says which name is one too many, or does not tell a metric from what else the log has.
+    pub fn check_metrics(&self, count: usize) -> Result<(), Error> {
+        let wrong = |what: String| {
+            let names = self.metrics.join(",");
+            Err(Error::Setting(format!("`--metrics {names}`: {what}")))
+        };
+        if let Some(name) = self.metrics.get(count) {
+            return wrong(format!(
+                "there is no metric for `{name}`: the loss has {count}"
+            ));
+        }
+        for place in 0..count {
+            let name = self.metric(place);
+            if (0..place).any(|before| self.metric(before) == name) {
+                return wrong(format!("two metrics are called `{name}`"));
+            }
+            if BESIDE_METRICS.contains(&name.as_str()) {
+                return wrong(format!(
+                    "`{name}` is not a metric's: the log has it beside them"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The random numbers of an epoch, counted from 1, as `batch-run --draw` takes them.

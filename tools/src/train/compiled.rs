@@ -16,6 +16,8 @@ use crate::exit::Stop;
 pub struct CompiledStep {
     session: Session,
     interrupt: Interrupt,
+    /// The places of the metrics in an output.
+    metrics: Vec<usize>,
     /// For each parameter of the program, in its order: its number for the session.
     numbers: Vec<Option<usize>>,
 }
@@ -38,6 +40,7 @@ impl CompiledStep {
     pub fn new(
         arguments: &Arguments,
         entry: &str,
+        metrics: Vec<usize>,
         given: &Given,
         parameters: &Parameters,
         is_trained: bool,
@@ -79,6 +82,7 @@ impl CompiledStep {
             numbers: numbers.collect(),
             session,
             interrupt,
+            metrics,
         })
     }
 
@@ -123,7 +127,7 @@ impl CompiledStep {
                 let line = line.map_err(failed)?;
                 Ok(match (line.output, line.error) {
                     (_, Some(Failure { kind, message })) => Outcome::Failed { kind, message },
-                    (output, None) => Outcome::of(&output.unwrap_or(Json::Null)),
+                    (output, None) => Outcome::of(&output.unwrap_or(Json::Null), &self.metrics),
                 })
             })
             .collect::<Result<_, StepError>>()?;

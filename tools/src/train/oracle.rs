@@ -1,7 +1,7 @@
 //! Gradients by the oracle: computed in f64, an instance after another, and rounded to f32 when they are
 //! added up.
 
-use cohort_frontend::program::Program;
+use cohort_frontend::{metrics, program::Program};
 use cohort_oracle::{
     Data as Numbers, InstanceError, Limits, Oracle, Question, Tensor, on_large_stack, parse,
 };
@@ -66,6 +66,7 @@ impl<'p> OracleStep<'p> {
         mut each: impl FnMut(&Oracle<'p>, &str, &Json, Limits) -> Result<Json, InstanceError> + Send,
     ) -> Result<Vec<Outcome>, StepError> {
         let (limits, interrupt) = (self.limits, self.interrupt.clone());
+        let metrics = metrics(self.program);
         let oracle = self.drawing(draw)?;
         let work = || {
             let mut outcomes = Vec::with_capacity(instances.len());
@@ -76,7 +77,7 @@ impl<'p> OracleStep<'p> {
                 let output = parse(&instance.line, limits)
                     .and_then(|members| each(oracle, &id_of(instance), &members, limits));
                 outcomes.push(match output {
-                    Ok(output) => Outcome::of(&output),
+                    Ok(output) => Outcome::of(&output, &metrics),
                     Err(error) => Outcome::Failed {
                         kind: error.kind.to_string(),
                         message: error.message,

@@ -168,7 +168,7 @@ impl Step for Model {
                         *sum += (error * x) as f32;
                     }
                     shift += error as f32;
-                    Outcome::of(&json!([loss, error.abs() < 0.5]))
+                    Outcome::of(&json!([loss, error.abs() < 0.5]), &[1])
                 }
                 Err(failed) => failed,
             });
@@ -192,7 +192,7 @@ impl Evaluate for Model {
 
     fn evaluate(&mut self, instances: &[&Instance], _: u64) -> Result<Vec<Outcome>, StepError> {
         let of = |instance: &&Instance| match self.loss(instance) {
-            Ok((loss, _, error, _)) => Outcome::of(&json!([loss, error.abs() < 0.5])),
+            Ok((loss, _, error, _)) => Outcome::of(&json!([loss, error.abs() < 0.5]), &[1]),
             Err(failed) => failed,
         };
         Ok(instances.iter().map(of).collect())

@@ -245,6 +245,29 @@ fn instances_that_fail_are_named_and_left_out() {
     assert!(!files.path("v.safetensors").exists());
 }
 
+/// An array of two elements is no pair, whatever an output looks like.
+#[test]
+fn metrics_are_told_by_their_types() {
+    let files = Files::new(30);
+    let measure = |program: &str, log: &str| {
+        files.write("model.coh", program);
+        let arguments = format!("--epochs 1 --metrics right --output w.safetensors --log {log}");
+        files.train(&arguments).expect_code(0);
+        let line: Json = serde_json::from_slice(&files.read(log)).expect("a line");
+        line["train"].clone()
+    };
+    let with_words = PROGRAM
+        .replace(
+            "class: i32) -> (f32, bool) {",
+            "class: i32) -> (f32, [i32], str, bool) {",
+        )
+        .replace(
+            "class), argmax(y) == class)",
+            "class), words, \"NaN\", argmax(y) == class)",
+        );
+    assert_eq!(measure(&with_words, "a.jsonl"), measure(PROGRAM, "b.jsonl"));
+}
+
 #[test]
 fn mistakes_are_refused_before_anything_is_written() {
     let files = Files::new(9);
@@ -286,6 +309,18 @@ fn mistakes_are_refused_before_anything_is_written() {
         (
             "--output w.safetensors --group emb:optimiser=best",
             &["there is no optimiser `best`"],
+        ),
+        (
+            "--output w.safetensors --metrics right,far",
+            &["there is no metric for `far`: the loss has 1"],
+        ),
+        (
+            "--output w.safetensors --dev train.jsonl --dev-entry measured --metrics a,a",
+            &["two metrics are called `a`"],
+        ),
+        (
+            "--output w.safetensors --metrics failed",
+            &["`failed` is not a metric's"],
         ),
         (
             "--output w.safetensors --momentum 0.9",
