@@ -43,10 +43,12 @@ impl Body<'_> {
                 None => self.error(span),
             };
         }
-        if let Some((_, usage)) = BUILTINS.iter().find(|(known, _)| *known == name.name) {
+        let candidates = self.items.functions_named(self.file, &name.name).to_vec();
+        let builtin = BUILTINS.iter().find(|(known, _)| *known == name.name);
+        // A function that takes a built-in's name was reported, and is what its calls mean.
+        if let (Some((_, usage)), true) = (builtin, candidates.is_empty()) {
             return self.builtin(name, usage, args, span, hint);
         }
-        let candidates = self.items.functions_named(self.file, &name.name).to_vec();
         match candidates.as_slice() {
             [] => {
                 let diagnostic = self.unknown_function(name);

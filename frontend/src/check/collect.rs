@@ -479,6 +479,7 @@ fn declare_function(
         .iter()
         .filter_map(|index| items.functions.get(*index))
         .find(|other| !told_apart(other, &signature));
+    let is_called = same.is_none();
     if let Some(first) = same {
         diagnostics.push(duplicate("the function", name, &first.name.span).note(
             "functions may share a name when the number or the ranks of their arguments differ",
@@ -486,12 +487,11 @@ fn declare_function(
     }
     let index = items.functions.len();
     items.functions.push(signature);
-    items
-        .scope_mut(file)
-        .functions
-        .entry(name.name.clone())
-        .or_default()
-        .push(index);
+    // Of two that calls cannot tell apart they mean the first, so that this is one mistake.
+    if is_called {
+        let functions = &mut items.scope_mut(file).functions;
+        functions.entry(name.name.clone()).or_default().push(index);
+    }
 }
 
 /// Whether a call can tell two functions of one name apart by their arguments.
