@@ -54,10 +54,14 @@ fn run(arguments: &Arguments) -> Result<u8, Stop> {
     };
     let parameters = begin::parameters(arguments, &program, &dims)?;
     let settings = arguments.settings(&parameters).map_err(stop)?;
-    let measured = [Some(&program), dev_program.as_ref()].into_iter().flatten();
-    let metrics_of = measured.map(|program| metrics(&program.program).len());
+    let count = |program: &Program| metrics(&program.program).len();
+    let (of_loss, of_dev) = (
+        count(&program),
+        count(dev_program.as_ref().unwrap_or(&program)),
+    );
     settings
-        .check_metrics(metrics_of.max().unwrap_or(0))
+        .check_metrics(of_loss.max(of_dev))
+        .and_then(|()| settings.best_metric(of_dev))
         .map_err(stop)?;
     let data = Data::read(&arguments.input)?;
     let dev = arguments.dev.as_deref().map(Data::read).transpose()?;

@@ -1,6 +1,6 @@
 //! What is to be done, all of it; read from a command line elsewhere.
 
-use crate::criterion::Criterion;
+use crate::criterion::{Criterion, LOSS};
 use crate::error::Error;
 use crate::groups::Group;
 use crate::log::BESIDE_METRICS;
@@ -82,6 +82,27 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// The place of the metric that the best epoch is told by, among `count`; none if it is told by the loss.
+    ///
+    /// # Errors
+    ///
+    /// Says which metrics there are if it is none of them.
+    pub fn best_metric(&self, count: usize) -> Result<Option<usize>, Error> {
+        let best = &self.best.name;
+        if best == LOSS {
+            return Ok(None);
+        }
+        let names: Vec<String> = (0..count).map(|place| self.metric(place)).collect();
+        let place = names.iter().position(|name| name == best);
+        place.map(Some).ok_or_else(|| {
+            let known = [LOSS].into_iter().chain(names.iter().map(String::as_str));
+            let known = known.collect::<Vec<_>>().join(", ");
+            Error::Setting(format!(
+                "`--best {best}`: there is no such metric; there are {known}"
+            ))
+        })
     }
 
     /// The random numbers of an epoch, counted from 1, as `batch-run --draw` takes them.

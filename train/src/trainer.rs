@@ -9,7 +9,7 @@ use crate::log;
 use crate::optimiser;
 use crate::order;
 use crate::schedule::Schedule;
-use crate::scores::{Outcome, Totals};
+use crate::scores::{Bits, Outcome, Totals};
 use crate::settings::{Reduction, Settings};
 use crate::state::{BestEpoch, EpochRecord, Means, State};
 use crate::step::{Evaluate, Interrupt, Step, StepError};
@@ -274,23 +274,10 @@ impl Trainer<'_> {
     /// Whether the epoch is the best one so far; it is kept then.
     fn judge(&mut self, state: &mut State, epoch: u64, dev: &Means) -> Result<bool, Error> {
         let criterion = &self.settings.best;
-        let mut names = (0..dev.metrics.len()).map(|place| self.settings.metric(place));
-        let score = match criterion.name == crate::criterion::LOSS {
-            true => dev.loss,
-            false => match names.position(|name| name == criterion.name) {
-                Some(place) => dev.metrics[place],
-                None => {
-                    let names: Vec<String> = (0..dev.metrics.len())
-                        .map(|place| self.settings.metric(place))
-                        .collect();
-                    return Err(Error::Setting(format!(
-                        "`--best {}`: there is no such metric; there are loss{}{}",
-                        criterion.name,
-                        if names.is_empty() { "" } else { ", " },
-                        names.join(", ")
-                    )));
-                }
-            },
+        let score = match self.settings.best_metric(dev.metrics.len()) {
+            // Where no instance has a score there is none to compare.
+            _ if dev.failed == dev.instances => Bits(f64::NAN),
+            place => place?.map_or(dev.loss, |place| dev.metrics[place]),
         };
         let before = state.progress.best.map(|best| best.score.0);
         let is_best = criterion.is_better(score.0, before);

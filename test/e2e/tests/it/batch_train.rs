@@ -245,6 +245,15 @@ fn instances_that_fail_are_named_and_left_out() {
     assert!(!files.path("v.safetensors").exists());
 }
 
+#[test]
+fn an_epoch_in_which_no_development_instance_has_a_score_is_not_the_best() {
+    let files = Files::new(9);
+    files.write("far.jsonl", "{\"words\":[70],\"class\":0}\n");
+    let outcome = files
+        .train("--dev far.jsonl --metrics right --best right --epochs 2 --output w.safetensors");
+    outcome.expect_code(1).expect_message(&["epoch 2: loss"]);
+}
+
 /// An array of two elements is no pair, whatever an output looks like.
 #[test]
 fn metrics_are_told_by_their_types() {
@@ -317,6 +326,10 @@ fn mistakes_are_refused_before_anything_is_written() {
         (
             "--output w.safetensors --dev train.jsonl --dev-entry measured --metrics a,a",
             &["two metrics are called `a`"],
+        ),
+        (
+            "--output w.safetensors --dev train.jsonl --metrics right --best wrong",
+            &["there is no such metric; there are loss, right"],
         ),
         (
             "--output w.safetensors --metrics failed",
