@@ -319,7 +319,7 @@ impl<'a> Binder<'a> {
                 }
             }
             None => diagnostic.note(format!(
-                "there is no whole number {name} for which they agree"
+                "there is no {name} for which they agree: a dim is a whole number from 1"
             )),
         }
     }
