@@ -99,7 +99,15 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
     if order == Order::Fortran && shape.len() > 1 {
         return Err("it is in Fortran's order; save numpy.ascontiguousarray of it".to_owned());
     }
-    let size = ty.size_field();
+    let refused = || format!("elements of {ty}; expected numbers or truth values");
+    let (kind, size) = (ty.type_char(), ty.size_field());
+    // The size of others, such as texts, is not in bytes.
+    if !matches!(
+        kind,
+        TypeChar::Float | TypeChar::Int | TypeChar::Uint | TypeChar::Bool
+    ) {
+        return Err(refused());
+    }
     // Also where there are none, as of each leading part of the shape somebody asks how many there are.
     let longer = shape.iter().filter(|dim| **dim > 0);
     let count = longer.copied().try_fold(1_u64, u64::checked_mul);
@@ -122,7 +130,7 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
             Arc::new($array::from_iter_values(elements.iter().map(number))) as ArrayRef
         }};
     }
-    let values = match (ty.type_char(), size) {
+    let values = match (kind, size) {
         (TypeChar::Float, 2) => numbers!(Float16Array, half::f16),
         (TypeChar::Float, 4) => numbers!(Float32Array, f32),
         (TypeChar::Float, 8) => numbers!(Float64Array, f64),
@@ -138,11 +146,7 @@ fn array(bytes: &[u8]) -> Result<Array, String> {
             let truths: Vec<bool> = data.iter().map(|byte| *byte != 0).collect();
             Arc::new(BooleanArray::from(truths))
         }
-        _ => {
-            return Err(format!(
-                "elements of {ty}; expected numbers or truth values"
-            ));
-        }
+        _ => return Err(refused()),
     };
     Ok(Array { values, shape })
 }
@@ -399,16 +403,26 @@ mod tests {
         tensor(&mut arrays, "x")
     }
 
+    /// One element of four bytes.
+    const PLAIN: &str = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
+
+    fn file(header: &str) -> Vec<u8> {
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        [&bytes, header.as_bytes(), &[0; 4]].concat()
+    }
+
+    #[test]
+    fn texts_are_said_to_be_no_numbers() {
+        let refused = array(&file(&PLAIN.replace("f4", "U1"))).err();
+        let refused = refused.expect("a text");
+        assert!(refused.contains("expected numbers"), "{refused}");
+    }
+
     #[test]
     fn headers_nest_no_deeper_than_ones_of_numpy() {
-        let file = |header: &str| {
-            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-            bytes.extend((header.len() as u16).to_le_bytes());
-            [&bytes, header.as_bytes(), &[0; 4]].concat()
-        };
-        let plain = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
-        assert!(array(&file(plain)).is_ok());
-        let deep = plain.replace("1,", &"{".repeat(200));
+        assert!(array(&file(PLAIN)).is_ok());
+        let deep = PLAIN.replace("1,", &"{".repeat(200));
         let refused = array(&file(&deep)).err().expect("a header of brackets");
         assert!(refused.contains("nests"), "{refused}");
     }
