@@ -26,7 +26,7 @@
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: llvm.inline_asm has_side_effects "wgmma.wait_group.sync.aligned 0;"
 // Where weights are held, all threads of a block copy the terms of its columns first. Behind that a warpgroup waits for its own 128
-// threads, and for the block where halves change places. A grid needs no more blocks than the device has at once.
+// threads, and at a barrier that is chosen, as is the number of its threads, where halves change places. A grid needs no more blocks than the device has at once.
 // RUN: %batch-opt %s --lower-kernels-to-gpu | %FileCheck %s --check-prefix=HELD
 // HELD: \22grouped\22:{\22symbol\22:\22two$1_warpgroups\22,\22from_rows\22:8192,\22threads\22:512,\22tile_rows_per_row\22:1,\22tile_rows\22:256,\22column_blocks\22:4,\22shared_bytes\22:212992,\22grid_stride\22:true}
 // HELD: gpu.func @two$1_warpgroups(
@@ -37,9 +37,9 @@
 // HELD-NEXT: gpu.barrier
 // HELD: gpu.grid_dim
 // HELD: nvvm.cp.async.shared.global
-// HELD: scf.if
-// HELD: gpu.barrier
 // HELD: scf.for
+// HELD: arith.select
+// HELD: nvvm.barrier id = %{{.*}} number_of_threads = %{{.*}}
 // HELD: scf.for
 // HELD: nvvm.cp.async.wait.group 2
 // HELD: nvvm.fence.proxy
@@ -47,8 +47,11 @@
 // HELD: nvvm.wgmma.fence.aligned
 // HELD-COUNT-4: nvvm.wgmma.mma_async %{{.*}}, %{{.*}}, %{{.*}}, <m = 64, n = 128, k = 16>
 // HELD: llvm.inline_asm has_side_effects "wgmma.wait_group.sync.aligned 0;"
-// HELD: gpu.barrier
+// HELD: arith.select
 // HELD: nvvm.barrier id =
+// HELD: nvvm.barrier id =
+// HELD-NOT: gpu.barrier
+// HELD: gpu.return
 // FLUSH: \22functions\22:[\22one$0\22,\22one$1_small\22,\22one$1_large\22,\22two$0\22,\22two$1_small\22,\22two$1_large\22]
 module {
   func.func @main() attributes {cfb.entry} {
