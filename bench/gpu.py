@@ -122,18 +122,19 @@ def measure_ours(options, folder, batch):
     }
 
 
-def check(options, folder, card, name, weights, instances):
-    """Stops if the program and its peers do not compute the same."""
+def check(options, folder, card, name, weights, instances, batches):
+    """Stops if the program and its peers do not compute the same, in small batches or in the largest, whose functions are others."""
     import gpu_torch
 
     few = min(len(instances), 64)
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as output:
-        run_ours(options, folder, 16, output=output.name)
-        expected = [line["output"] for line in read_lines(output.name)[:few]]
-    otherwise = gpu_torch.check(card, name, weights, instances[:few], expected)
-    for column, count in otherwise.items():
-        if count > max(1, MOST_OTHERWISE * few):
-            raise SystemExit(f"{name}: {count} of {few} outputs differ from PyTorch's ({column})")
+    for batch in sorted({16, max(batches)}):
+        with tempfile.NamedTemporaryFile(suffix=".jsonl") as output:
+            run_ours(options, folder, batch, output=output.name)
+            expected = [line["output"] for line in read_lines(output.name)[:few]]
+        otherwise = gpu_torch.check(card, name, weights, instances[:few], expected)
+        for column, count in otherwise.items():
+            if count > max(1, MOST_OTHERWISE * few):
+                raise SystemExit(f"{name}: in batches of {batch} {count} of {few} outputs differ from PyTorch's ({column})")
     return f"{few} outputs agree with {', '.join(otherwise)}"
 
 
@@ -155,7 +156,7 @@ def measure_case(options, name, size, batches, card):
         row = {"model": name, "size": size, "batch": batch, "peers": {}}
         try:
             if card and not rows:
-                checked = check(options, folder, card, name, weights, instances)
+                checked = check(options, folder, card, name, weights, instances, batches)
             row["ours"] = measure_ours(options, folder, batch)
         except Refused as why:
             row["refused"] = str(why)

@@ -108,7 +108,8 @@ def held_seconds(card, launch, size, rows, code, precision):
     of_operation = WARPS * code.macs // (GROUP_ROWS * 16)  # Columns.
     row_bytes = GROUP_ROWS * size.depth * launch.row
     factors = code.adds * 2 * 16 * (GROUP_ROWS + of_operation)
-    sums = 2 * 4 * GROUP_ROWS * size.block_columns
+    gates = launch.sums[0][1]
+    sums = 2 * 4 * GROUP_ROWS * size.block_columns * gates
     stored = max(1, GROUP_ROWS * size.block_columns / (4 * 32 * WARPS)) * code.stored + code.of_tile
     latency = code.adds * card.group_latency * of_operation / 256 + code.instructions + card.shared_latency
     options = {
@@ -126,8 +127,11 @@ def held_seconds(card, launch, size, rows, code, precision):
     cycles = {reason: 2 * turns * max(options[reason], end)}
     if end > options[reason]:
         cycles = {"beginnings and ends": 2 * turns * end}
-    cycles["beginnings and ends"] = cycles.get("beginnings and ends", 0) + begin + end
-    share = columns / launch.wave_columns
+    # The barrier at which halves change places, and that of the first step behind it.
+    change = 2 * turns * 2 * card.block_barrier
+    cycles["beginnings and ends"] = cycles.get("beginnings and ends", 0) + begin + change + end
+    # One behind another, where the card has not as many processors as there are blocks of columns.
+    share = columns / launch.wave_columns * math.ceil(row_blocks * launch.wave_columns / card.processors)
     spent = {reason: share * of_it / card.tensor_clock for reason, of_it in cycles.items()}
     return columns * row_blocks, spent
 

@@ -49,12 +49,23 @@ for source in examples/*/*.coh "$wide/wide/wide.coh"; do
     done
     rm "$to/why"
     cp "$weights" "$folder/input.jsonl" "$to"
+    close() {
+        "$runner" "$to/$1.cohort" --weights "$weights" --input "$folder/input.jsonl" --device gpu-sim --quiet \
+            --output /dev/null --expect "$to/expected.jsonl" --tolerance "$2" > "$to/why" 2>&1
+    }
     # Instances that fail do so as expected; anything worse leaves no file.
     "$bin/batch-run" "$source" --weights "$weights" --input "$folder/input.jsonl" \
         --output "$to/expected.jsonl" --oracle --quiet || (($? == 1))
     # Every bit of them.
     "$runner" "$to/model.cohort" --weights "$weights" --input "$folder/input.jsonl" \
         --output "$to/simulated.jsonl" --device gpu-sim --quiet || (($? == 1))
+    # How close to the interpreter's results those with rounded factors have to be, where nothing is decided otherwise for it.
+    for precision in tf32:5e-3 bf16:3e-2; do
+        if close "${precision%:*}" "${precision#*:}"; then
+            echo "${precision%:*} ${precision#*:}" >> "$to/close"
+        fi
+    done
+    rm -f "$to/why"
 done
 printf '%s: %s models, %s\n' "$kit" "$(find "$kit" -name model.cohort | wc -l)" "$(du -sh "$kit" | cut -f1)"
 if ((${#left_out[@]})); then

@@ -5,7 +5,8 @@
 #
 # For each: the results against the f64 interpreter's, to a part in TOLERANCE of an instance's largest number;
 # on a GPU every bit against the simulator's, as whole flushes and launch by launch; every bit in
-# COMPOSITIONS random batches, in f32 and, in fewer batches, with products on tensor cores. On a GPU also: every
+# COMPOSITIONS random batches, in f32 and, in fewer batches, with products on tensor cores, whose results are close to the
+# interpreter's where the simulator's were. On a GPU also: every
 # bit without graphs and with each call timed; a memory limit that the program is beyond; and, where there is a
 # compute-sanitizer that works, memcheck, racecheck, initcheck and synccheck, or those that SANITIZERS names.
 # Prints one line a check, the totals, and what failed. MODELS names those to run, without all.
@@ -112,6 +113,10 @@ for model in "${models[@]}"; do
     [[ $device != cpu ]] || continue
     check "$model: the simulator's bits" gives_the_bits model.cohort
     check "$model: launch by launch" gives_the_bits apart.cohort
+    while read -r precision part; do
+        check "$model: oracle, $precision" ./batch-run "$model/$precision.cohort" "${arguments[@]:1}" \
+            --output "$results" --expect "$model/expected.jsonl" --tolerance "$part"
+    done < <(cat "$model/close" 2> /dev/null)
     for precision in tf32 bf16; do
         check "$model: every bit, $precision" ./batch-run "$model/$precision.cohort" \
             "${arguments[@]:1}" --verify-batch-invariance "$(((compositions + 1) / 2))"
@@ -132,6 +137,13 @@ for model in "${models[@]}"; do
             ./batch-run "${arguments[@]}" --batch 8 --output "$results" \
             --expect "$model/expected.jsonl" --tolerance "$tolerance"
     done
+    # What only code for this precision has.
+    if grep -aq _warpgroups "$model/bf16.cohort"; then
+        for tool in memcheck synccheck; do
+            check "$model: $tool, bf16" compute-sanitizer --tool "$tool" --error-exitcode 3 --quiet \
+                ./batch-run "$model/bf16.cohort" "${arguments[@]:1}" --output "$results"
+        done
+    fi
 done
 
 printf '%d passed, %d failed, %d skipped\n' "$passed" "${#failures[@]}" "$skipped"

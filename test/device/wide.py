@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes a program whose products have enough columns for a few hundred rows to suffice for the largest tiles, its weights and its
-inputs: in bf16 one instance alone is multiplied by warps, three together are by warpgroups where a card has them.
+"""Writes a program whose products have enough columns for some rows to suffice for the largest tiles, its weights and its inputs: in
+bf16 one instance alone is multiplied by warps, all together are by warpgroups where a card has them. Of one product weights stay in
+shared memory and rows come in more steps than there are buffers, of the other both sides come step by step.
 
     test/device/wide.py FOLDER
 """
@@ -11,29 +12,30 @@ import struct
 import sys
 from pathlib import Path
 
-# Terms, columns, results of a row; instances and rows of each.
-TERMS, COLUMNS, RESULTS = 64, 16384, 8
-INSTANCES, ROWS = 3, 130
+# Of rows, then terms and columns of both products, and results of a row; instances and rows of each.
+INPUTS, TERMS, COLUMNS, RESULTS = 32, (320, 704), (2432, 3840), 8
+INSTANCES, ROWS = 4, 390
 
 PROGRAM = """\
-// A row, wide and narrow again: of many columns, so that few rows are many tiles.
-dim D, F, C
+// A row, wide and narrow again, twice: of many columns, so that few rows are many tiles.
+dim B, D, E, F, G, C
 
-param u: f32[D, F]
-param v: f32[F, C]
+param a: f32[B, D]   param u: f32[D, F]   param p: f32[F, C]
+param b: f32[B, E]   param w: f32[E, G]   param q: f32[G, C]
 
-fn main(x: f32[n, D]) -> f32[n, C] {
-  tanh(x @ u) @ v
+fn main(x: f32[n, B]) -> f32[n, C] {
+  tanh(tanh(x @ a) @ u) @ p + tanh(tanh(x @ b) @ w) @ q
 }
 """
 
 
 def write_weights(path, matrices):
-    """As safetensors: the length of a header in JSON, the header, the numbers."""
+    """As safetensors, in bf16: the length of a header in JSON, the header, the numbers."""
     header, content = {}, b""
     for name, (shape, numbers) in matrices.items():
-        packed = struct.pack(f"<{len(numbers)}f", *numbers)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(content), len(content) + len(packed)]}
+        # The upper halves of numbers in f32.
+        packed = b"".join(struct.pack("<f", number)[2:] for number in numbers)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [len(content), len(content) + len(packed)]}
         content += packed
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -49,11 +51,14 @@ def main():
         return [rows, columns], [scale * drawn.uniform(-1, 1) for _ in range(rows * columns)]
 
     (folder / "wide.coh").write_text(PROGRAM, encoding="utf-8")
-    weights = {"u": matrix(TERMS, COLUMNS, 0.2), "v": matrix(COLUMNS, RESULTS, 0.02)}
+    weights = {}
+    for names, terms, columns in zip(("aup", "bwq"), TERMS, COLUMNS):
+        sizes = [(INPUTS, terms, 0.3), (terms, columns, 0.1), (columns, RESULTS, 0.02)]
+        weights |= {name: matrix(*size) for name, size in zip(names, sizes)}
     write_weights(folder / "weights.safetensors", weights)
     with (folder / "input.jsonl").open("w", encoding="utf-8") as lines:
         for number in range(INSTANCES):
-            rows = [[round(drawn.uniform(-1, 1), 4) for _ in range(TERMS)] for _ in range(ROWS)]
+            rows = [[round(drawn.uniform(-1, 1), 4) for _ in range(INPUTS)] for _ in range(ROWS)]
             lines.write(json.dumps({"id": f"w{number}", "x": rows}) + "\n")
 
 

@@ -46,7 +46,7 @@ pub use lanes::load_floats;
 pub use panels::{Panels, write as write_panels};
 pub use resident::{Resident, rows_in_cluster};
 pub use size::{GROUP_TERMS, Gates, STAGES, Size, Unit, WARPS};
-pub use tensor::factors;
+pub use tensor::{add_products, factors};
 pub use warpgroup::WAIT;
 
 /// Sums of a chain in registers, by gate, row and column.
@@ -270,7 +270,12 @@ impl<'c> Writer<'_, '_, 'c> {
         chain: &Chain<'c>,
         rows: &[(Val<'c>, TileRow<'c>)],
     ) -> Sums<'c> {
-        let mut sums = self.starts(e, chain, rows);
+        self.chain_from(e, chain, self.starts(e, chain, rows))
+    }
+
+    /// The same from what its sums start from.
+    fn chain_from(&self, e: &Emitter<'c>, chain: &Chain<'c>, starts: Sums<'c>) -> Sums<'c> {
+        let mut sums = starts;
         for segment in &chain.segments {
             sums = self.segment(e, chain, segment, sums);
         }

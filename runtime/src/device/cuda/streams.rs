@@ -7,7 +7,7 @@ use cudarc::driver::sys;
 use super::clock::Clock;
 use super::driver::Function;
 use super::graphs::pointers_to;
-use crate::device::queue::{Launch, Queue};
+use crate::device::queue::{Launch, Queue, waves_of};
 
 const STREAMS: usize = 4;
 
@@ -39,15 +39,22 @@ impl Streams {
         unsafe { result::stream::synchronize(self.first()) }
     }
 
-    /// Queues every launch, calls of one wave side by side. Launches of one call follow each other on a stream, also
-    /// those that would not have to: to part them would take an event more for each.
+    /// Queues every launch, calls of one wave side by side. Launches of each of several calls follow each other on a stream, also
+    /// those that would not have to: to part them would take an event more for each. Those of a call by itself are parted.
     ///
     /// # Safety
     ///
     /// As for [`crate::device::Device::run`]; the functions are those of the queue's numbers.
     pub unsafe fn launch(&self, queue: &Queue, functions: &[Function]) -> Result<(), DriverError> {
-        for wave in queue.waves() {
+        for mut wave in queue.waves() {
             let streams = wave.len().min(STREAMS);
+            if streams < 2 {
+                for (_, launches, arguments) in &mut wave {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.launch_call(functions, launches, arguments)? };
+                }
+                continue;
+            }
             self.fork(streams)?;
             for (number, (_, launches, arguments)) in wave.enumerate() {
                 let stream = self.streams[number % streams];
@@ -74,11 +81,34 @@ impl Streams {
     ) -> Result<(), DriverError> {
         clock.begin_calls(self.first())?;
         for (_, launches, arguments) in queue.waves().flatten() {
-            for launch in launches {
-                // SAFETY: the caller's promise.
-                unsafe { queue_launch(functions, launch, arguments, self.first())? };
-            }
+            // SAFETY: the caller's promise.
+            unsafe { self.launch_call(functions, launches, arguments)? };
             clock.mark_call(self.first())?;
+        }
+        Ok(())
+    }
+
+    /// Queues a call's launches behind what is queued, those of one wave side by side: they may have divided the processors between
+    /// them.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Streams::launch`].
+    unsafe fn launch_call(
+        &self,
+        functions: &[Function],
+        launches: &[Launch],
+        arguments: &[u64],
+    ) -> Result<(), DriverError> {
+        for beside in waves_of(launches) {
+            let streams = beside.len().min(STREAMS);
+            self.fork(streams)?;
+            for (number, launch) in beside.iter().enumerate() {
+                let stream = self.streams[number % streams];
+                // SAFETY: the caller's promise.
+                unsafe { queue_launch(functions, launch, arguments, stream)? };
+            }
+            self.join(streams)?;
         }
         Ok(())
     }

@@ -8,9 +8,9 @@
 use cohort_abi::gpu::Precision;
 use cohort_dialects::builder::Val;
 
-use super::super::ops::{divide, multiply_matrices};
+use super::super::ops::divide;
 use super::super::site::memory;
-use super::super::tile::{factors, load_floats};
+use super::super::tile::{add_products, factors, load_floats};
 use super::block::{Cells, Shared, ThreadPlace};
 use crate::emit::Emitter;
 
@@ -188,19 +188,9 @@ fn add_step<'c>(
     (right, k): (&Factors<'c>, Val<'c>),
     sums: &mut [Val<'c>],
 ) {
-    for column in (0..cells.columns).step_by(2) {
-        let b = right.read(e, precision, k, column * 4);
-        for (row, pair) in rows.chunks_exact(2).enumerate() {
-            let [upper, lower] = [pair[0], pair[1]];
-            let a = [upper[0], lower[0], upper[1], lower[1]];
-            let first = (2 * row as i64 * cells.columns + column) as usize;
-            let below = first + cells.columns as usize;
-            let places = [first, first + 1, below, below + 1];
-            let before = places.map(|place| sums[place]);
-            let after = multiply_matrices(e, precision, a, b, before);
-            for (place, sum) in places.into_iter().zip(after) {
-                sums[place] = sum;
-            }
-        }
+    let columns = cells.columns as usize;
+    for column in (0..columns).step_by(2) {
+        let b = right.read(e, precision, k, column as i64 * 4);
+        add_products(e, precision, (rows, b), (column, columns), sums);
     }
 }

@@ -24,7 +24,7 @@ use super::super::site::{Frame, memory};
 use super::copies::Copies;
 use super::size::{GROUP_ROWS, GROUP_TERMS};
 use super::warpgroup::PATTERN_BYTES;
-use super::{Gates, Group, Size, Sums, Writer, first_of_thread};
+use super::{Gates, Group, Size, Writer, first_of_thread};
 use crate::emit::Emitter;
 
 /// Warpgroups of a block, in two halves.
@@ -126,11 +126,15 @@ pub fn write<'c>(e: &Emitter<'c>, frame: &Frame<'_, 'c>, tile: &Tile<'c>, panels
 
     tiles.at(e, number(e, e.int(0))).prefetch(e);
     e.rolled_loop(e.int(0), turns, 1, &[], |e, turn, _| {
-        turn_taking.begin(e, turn);
         let writer = tiles.at(e, number(e, turn));
         let rows = writer.rows(e);
-        let chains = tile.chains.iter();
-        let sums: Vec<Sums<'c>> = chains.map(|chain| writer.chain(e, chain, &rows)).collect();
+        let (first, others) = (&tile.chains[0], &tile.chains[1..]);
+        // Loaded while the others multiply.
+        let starts = writer.starts(e, first, &rows);
+        turn_taking.begin(e, turn);
+        let mut sums = vec![writer.chain_from(e, first, starts)];
+        let others = others.iter();
+        sums.extend(others.map(|chain| writer.chain(e, chain, &rows)));
         turn_taking.end(e, turn);
         let tiles = tiles.in_turn(e, turn);
         let writer = tiles.at(e, number(e, turn));

@@ -80,22 +80,35 @@ pub fn multiply<'c>(
                     (true, Precision::Bf16) => [0, 4].map(|number| word(e, Elem::I32, number)),
                     (true, _) => [0, 1].map(|number| word(e, Elem::I32, number)),
                 };
-                for rows in (0..size.rows).step_by(2) {
-                    let [upper, lower] = [rows, rows + 1].map(|row| &of_rows[row as usize]);
-                    let a = [upper[0], lower[0], upper[1], lower[1]];
-                    let first = ((gate * size.rows + rows) * size.columns + columns) as usize;
-                    let next_row = first + size.columns as usize;
-                    let places = [first, first + 1, next_row, next_row + 1];
-                    let before = places.map(|place| sums[place]);
-                    let after = multiply_matrices(e, precision, a, b, before);
-                    for (place, sum) in places.into_iter().zip(after) {
-                        sums[place] = sum;
-                    }
-                }
+                let first = (gate * size.rows * size.columns + columns) as usize;
+                let places = (first, size.columns as usize);
+                add_products(e, precision, (&of_rows, b), places, &mut sums);
             }
         }
         sums
     })
+}
+
+/// Adds to a lane's sums the products of its rows, two for each operation of the warp, and of two columns. The sums of the first row
+/// and column are the one at `first`, and those of each next row are `stride` behind.
+pub fn add_products<'c>(
+    e: &Emitter<'c>,
+    precision: Precision,
+    (rows, columns): (&[[Val<'c>; 2]], [Val<'c>; 2]),
+    (first, stride): (usize, usize),
+    sums: &mut [Val<'c>],
+) {
+    for (number, pair) in rows.chunks_exact(2).enumerate() {
+        let [upper, lower] = [pair[0], pair[1]];
+        let rows = [upper[0], lower[0], upper[1], lower[1]];
+        let first = first + 2 * number * stride;
+        let places = [first, first + 1, first + stride, first + stride + 1];
+        let before = places.map(|place| sums[place]);
+        let after = multiply_matrices(e, precision, rows, columns, before);
+        for (place, sum) in places.into_iter().zip(after) {
+            sums[place] = sum;
+        }
+    }
 }
 
 /// The two registers that a lane has of a row or column, of the pairs of k that `load` gives.
