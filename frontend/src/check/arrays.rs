@@ -115,14 +115,17 @@ impl Body<'_> {
         };
         let count = self.compute(Binary::Sub, &end, &start, span);
         let count = self.named(&mut names, "count", count);
-        // A count below zero or beyond the length is an index out of range.
+        // A count below zero or beyond the length is an index out of range: the bound that is, or the count below zero.
         let zero = self.number(0, span);
         let length = self.length(&array, span);
         let below = self.compute(Binary::Lt, &count, &zero, span);
+        let negative = self.compute(Binary::Lt, &start, &zero, span);
+        let late = self.choose(below.clone(), count.clone(), end);
+        let index = self.choose(negative, start.clone(), late);
         let beyond = self.compute(Binary::Lt, &length, &count, span);
         let wrong = self.compute(Binary::Or, &below, &beyond, span);
         let places = self.numbers_to(length, span);
-        let failing = self.op(Op::Index, vec![places, count.clone()], I32, span);
+        let failing = self.op(Op::Index, vec![places, index], I32, span);
         let count = self.choose(wrong, failing, count);
         let numbers = self.numbers_to(count, span);
         let place = self.temporary("place", I32, span);

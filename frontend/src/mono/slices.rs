@@ -145,7 +145,7 @@ impl Instance<'_, '_> {
         };
         let length = self.binary(Binary::Sub, end, start, span);
         let (length, bind_length) = self.bound(length, "length", span);
-        let count = self.checked_count(length, value, span);
+        let count = self.checked_count(start, length, value, span);
         let range = typed(
             ExprKind::Range(Box::new(count)),
             Type::Array(Box::new(INTEGER)),
@@ -179,31 +179,33 @@ impl Instance<'_, '_> {
         typed(kind, INTEGER, span)
     }
 
-    /// A number of rows of a tensor, where one below zero or beyond all of them is an index out of range.
-    fn checked_count(&mut self, length: VarId, tensor: VarId, span: &Span) -> Expr {
+    /// A number of rows of a tensor, where one below zero or beyond all of them is an index out of range: the bound that
+    /// is out of range, or the number below zero where the slice ends before it begins.
+    fn checked_count(&mut self, start: VarId, length: VarId, tensor: VarId, span: &Span) -> Expr {
         let rows = Box::new(self.rows_of(tensor, span));
         let array = typed(ExprKind::Range(rows), Type::Array(Box::new(INTEGER)), span);
-        let index = Box::new(self.read(length, span));
+        let begin = self.read(start, span);
+        let end = self.binary(Binary::Add, begin, length, span);
+        let late = choice(self.negative(length, span), self.read(length, span), end);
+        let wrong = choice(self.negative(start, span), self.read(start, span), late);
         let kind = ExprKind::Index {
             array: Box::new(array),
-            index,
+            index: Box::new(wrong),
         };
         let failing = typed(kind, INTEGER, span);
-        let own = self.read(length, span);
-        let (below, rows) = (self.read(length, span), self.rows_of(tensor, span));
-        let below = compare(below, integer(0, span), span);
-        let beyond = compare(rows, self.read(length, span), span);
+        let rows = self.rows_of(tensor, span);
         let kind = ExprKind::Binary {
             op: Binary::Or,
-            lhs: Box::new(below),
-            rhs: Box::new(beyond),
+            lhs: Box::new(self.negative(length, span)),
+            rhs: Box::new(compare(rows, self.read(length, span), span)),
         };
-        let kind = ExprKind::If {
-            cond: Box::new(typed(kind, Type::Scalar(Elem::Bool), span)),
-            then: Box::new(failing),
-            otherwise: Box::new(own),
-        };
-        typed(kind, INTEGER, span)
+        let is_wrong = typed(kind, Type::Scalar(Elem::Bool), span);
+        choice(is_wrong, failing, self.read(length, span))
+    }
+
+    /// Whether an integer is below zero.
+    fn negative(&mut self, var: VarId, span: &Span) -> Expr {
+        compare(self.read(var, span), integer(0, span), span)
     }
 
     /// `other op var`, of integers.
@@ -311,6 +313,17 @@ fn compare(left: Expr, right: Expr, span: &Span) -> Expr {
         rhs: Box::new(right),
     };
     typed(kind, Type::Scalar(Elem::Bool), span)
+}
+
+/// One of two integers.
+fn choice(cond: Expr, then: Expr, otherwise: Expr) -> Expr {
+    let span = cond.span.clone();
+    let kind = ExprKind::If {
+        cond: Box::new(cond),
+        then: Box::new(then),
+        otherwise: Box::new(otherwise),
+    };
+    typed(kind, INTEGER, &span)
 }
 
 fn integer(value: i32, span: &Span) -> Expr {

@@ -396,6 +396,23 @@ fn the_message_tells_both_dims_and_where_each_comes_from() {
 }
 
 #[test]
+fn a_slice_that_is_out_of_range_names_the_bound_that_is() {
+    let tensors = "fn main(x: i32[n], a: i32, b: i32) -> i32[_] { x[a..b] }";
+    let arrays = "fn main(x: [i32], a: i32, b: i32) -> [i32] { x[a..b] }";
+    for text in [tensors, arrays] {
+        let model = Model::from_text(text, &[], &mut Rng::new(35));
+        for (a, b, index) in [(-2, 4, -2), (-3, 3, -3), (1, 7, 7), (3, 1, -2)] {
+            let line = format!("{{\"x\":[1,2,3,4],\"a\":{a},\"b\":{b}}}\n");
+            let message = format!("index {index} is out of range for");
+            let outcome = model.batch_run().run(&line).expect_code(1);
+            assert!(outcome.output.contains(&message), "{}", outcome.describe());
+            let oracle = model.oracle_lines(&line);
+            assert!(oracle[0].contains(&message), "{oracle:?}");
+        }
+    }
+}
+
+#[test]
 fn slices_and_shapes_that_an_instance_cannot_have() {
     let text = "fn main(x: f32[n, 2], i: i32, j: i32) -> (f32[n - 1, 2], f32[_, 2]) {
       (x[1..n] + zeros([n - 1, 2]), x[i..j] * 2.0)
