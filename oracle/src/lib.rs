@@ -27,6 +27,7 @@ mod stack;
 mod stream;
 mod sums;
 mod tensor;
+mod unique;
 mod value;
 mod weights;
 

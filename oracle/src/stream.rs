@@ -1,13 +1,16 @@
 //! JSON Lines in, JSON Lines out: one instance a line, in order.
 
+use std::cell::RefCell;
 use std::io::{self, BufRead, Write};
 
+use serde::de::DeserializeSeed;
 use serde_json::{Deserializer, Value as Json};
 
 use crate::error::{ErrorKind, InstanceError};
 use crate::limits::Limits;
 use crate::oracle::Oracle;
 use crate::stack::on_large_stack;
+use crate::unique::Reader;
 
 /// What one line gave.
 #[derive(Debug)]
@@ -78,8 +81,14 @@ impl Instance {
     /// Reads a line; `default_id` is the id if the line has none.
     fn read(line: &[u8], default_id: Json, limits: Limits) -> Instance {
         let text = std::str::from_utf8(line).map_err(|error| malformed(&error.to_string()));
-        let members = text.and_then(|text| parse(text, limits));
-        let id = members.as_ref().map_or(None, |members| members.get("id"));
+        let members = text.and_then(|text| parse_all(text, limits));
+        let (id, members) = match members {
+            Ok((members, twice)) => {
+                let id = members.get("id").cloned();
+                (id, twice.map_or(Ok(members), Err))
+            }
+            Err(error) => (None, Err(error)),
+        };
         match id {
             Some(id) if !id.is_string() && !id.is_number() => Instance {
                 id: default_id,
@@ -89,7 +98,7 @@ impl Instance {
                 )),
             },
             id => Instance {
-                id: id.cloned().unwrap_or(default_id),
+                id: id.unwrap_or(default_id),
                 members,
             },
         }
@@ -134,6 +143,12 @@ impl Record {
 /// Parses JSON that nests no deeper than the limits allow; where the stack is large, see
 /// [`on_large_stack`].
 pub fn parse(text: &str, limits: Limits) -> Result<Json, InstanceError> {
+    let (value, twice) = parse_all(text, limits)?;
+    twice.map_or(Ok(value), Err)
+}
+
+/// What a text of JSON has, and what is wrong where an object has a member twice.
+fn parse_all(text: &str, limits: Limits) -> Result<(Json, Option<InstanceError>), InstanceError> {
     let nesting = nesting_of(text);
     if nesting > limits.max_nesting() {
         let message = format!("the input nests {nesting} levels deep, see --max-depth");
@@ -141,10 +156,15 @@ pub fn parse(text: &str, limits: Limits) -> Result<Json, InstanceError> {
     }
     let mut deserializer = Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
-    let value = serde::Deserialize::deserialize(&mut deserializer);
-    value
+    let twice = RefCell::new(None);
+    let value = Reader { twice: &twice }.deserialize(&mut deserializer);
+    let value = value
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| malformed(&error.to_string()))
+        .map_err(|error| malformed(&error.to_string()))?;
+    let twice = twice
+        .into_inner()
+        .map(|name: String| InstanceError::new(ErrorKind::BadInput, format!("two keys {name:?}")));
+    Ok((value, twice))
 }
 
 /// How deep the brackets of a JSON text nest, found without parsing it.
@@ -184,6 +204,25 @@ mod tests {
     fn brackets_in_strings_do_not_nest() {
         assert_eq!(nesting_of(r#"{"a":["[[[\"[[", [1]]}"#), 3);
         assert_eq!(nesting_of("]]]["), 1);
+    }
+
+    #[test]
+    fn a_member_that_is_there_twice_is_refused() {
+        for (text, name) in [
+            (r#"{"id":"a","x":1,"id":"b"}"#, "id"),
+            (r#"{"x":[{"N":{"a":[1,true,null],"a":2}}]}"#, "a"),
+        ] {
+            let error = parse(text, Limits::default()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::BadInput);
+            assert_eq!(error.message, format!("two keys \"{name}\""));
+        }
+        let line = br#"{"id":"a","x":1,"id":"b"}"#;
+        let instance = Instance::read(line, Json::from(1), Limits::default());
+        assert_eq!(instance.id, "a");
+        assert!(instance.members.is_err());
+        let text = r#"{"x":[{"a":-1},{"a":1.5}],"y":"a","z":[18446744073709551615]}"#;
+        let plain: Json = serde_json::from_str(text).unwrap();
+        assert_eq!(parse(text, Limits::default()), Ok(plain));
     }
 
     #[test]
