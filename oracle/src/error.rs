@@ -21,6 +21,8 @@ pub enum ErrorKind {
     DepthLimit,
     /// Too many turns of loops and calls, see [`crate::Limits`].
     StepLimit,
+    /// A tensor or an array is too large, see [`crate::Limits`].
+    MemoryLimit,
     /// What should be differentiated is not a number, or infinite.
     LossNotFinite,
     /// The program contradicts itself: a fault of the checker or of the oracle, not of the input.
@@ -39,6 +41,7 @@ impl ErrorKind {
             ErrorKind::NanDecision => "nan_decision",
             ErrorKind::DepthLimit => "depth_limit",
             ErrorKind::StepLimit => "step_limit",
+            ErrorKind::MemoryLimit => "memory_limit",
             ErrorKind::LossNotFinite => "loss_not_finite",
             ErrorKind::Internal => "internal",
         }

@@ -7,6 +7,8 @@ pub struct Limits {
     pub max_depth: u64,
     /// Calls, loop iterations and applications of closures, all together.
     pub max_steps: u64,
+    /// Bytes of one tensor, or of one array of numbers, at 4 bytes an element.
+    pub max_memory: u64,
 }
 
 impl Limits {
@@ -26,6 +28,7 @@ impl Default for Limits {
         Limits {
             max_depth: 100_000,
             max_steps: 100_000_000,
+            max_memory: 4 << 30,
         }
     }
 }

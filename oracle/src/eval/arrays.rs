@@ -76,6 +76,7 @@ impl<'p> Evaluator<'p> {
         count: &'p Expr,
     ) -> Result<Value, InstanceError> {
         let count = self.eval(frame, count)?.into_i32()?;
+        self.refuse_many(&[usize::try_from(count).unwrap_or(0)])?;
         let mut elements = Vec::new();
         for index in 0..count {
             self.step()?;

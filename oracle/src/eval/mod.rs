@@ -93,6 +93,30 @@ impl<'p> Evaluator<'p> {
         Ok(())
     }
 
+    /// Refuses a tensor that is too large before it is computed, unless only its operands tell its lengths.
+    fn refuse_large(&self, frame: &Frame<'p>, ty: &Type) -> Result<(), InstanceError> {
+        match ty {
+            Type::Tensor { shape, .. } => match frame.lengths(shape) {
+                Ok(lengths) => self.refuse_many(&lengths),
+                Err(_) => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses as many elements as these lengths make, where they do not fit the limit.
+    fn refuse_many(&self, lengths: &[usize]) -> Result<(), InstanceError> {
+        const ELEMENT_BYTES: u64 = 4;
+        let many = |all: u64, length: &usize| all.saturating_mul(*length as u64);
+        let is_empty = lengths.contains(&0);
+        if is_empty || lengths.iter().fold(ELEMENT_BYTES, many) <= self.limits.max_memory {
+            return Ok(());
+        }
+        let (lengths, most) = (describe_lengths(lengths), self.limits.max_memory);
+        let message = format!("{lengths} elements need more than {most} bytes, see --max-memory");
+        Err(InstanceError::new(ErrorKind::MemoryLimit, message))
+    }
+
     /// The value of `expr`, which is checked to be of its type.
     fn eval(&mut self, frame: &mut Frame<'p>, expr: &'p Expr) -> Result<Value, InstanceError> {
         let value = match &expr.kind {
@@ -173,9 +197,12 @@ impl<'p> Evaluator<'p> {
             | ExprKind::Force(_)
             | ExprKind::DimSize { .. } => self.eval_scalar(frame, expr)?,
 
-            _ => Value::Tensor(self.operation(expr, |evaluator| {
-                evaluator.eval_tensor(frame, expr).map(Arc::new)
-            })?),
+            _ => {
+                self.refuse_large(frame, &expr.ty)?;
+                Value::Tensor(self.operation(expr, |evaluator| {
+                    evaluator.eval_tensor(frame, expr).map(Arc::new)
+                })?)
+            }
         };
         frame.check(&expr.ty, &value)?;
         Ok(value)
@@ -261,6 +288,12 @@ impl<'p> Evaluator<'p> {
             _ => Value::tuple(state),
         })
     }
+}
+
+/// `3 × 4`
+fn describe_lengths(lengths: &[usize]) -> String {
+    let each: Vec<String> = lengths.iter().map(usize::to_string).collect();
+    each.join(" × ")
 }
 
 fn literal_value(literal: Literal) -> Scalar {

@@ -56,6 +56,7 @@ fn text_that_nests_as_deep_as_any_limit_allows_is_read() {
     let limits = Limits {
         max_depth: u64::MAX,
         max_steps: 0,
+        ..Limits::default()
     };
     assert_eq!(run_chain(249_000, limits), Err(ErrorKind::StepLimit));
 }

@@ -397,11 +397,16 @@ impl ModelArguments {
             .max(SHARES)
     }
 
+    /// What an instance may use of what all of them may use together.
+    pub fn max_memory(&self, total: u64) -> u64 {
+        (self.max_memory).unwrap_or(MOST_MEMORY.min(total / SHARES))
+    }
+
     fn limits(&self, total: u64) -> Limits {
         Limits {
             max_depth: self.max_depth,
             max_nodes: self.max_nodes,
-            max_memory: (self.max_memory).unwrap_or(MOST_MEMORY.min(total / SHARES)),
+            max_memory: self.max_memory(total),
             max_steps: self.max_steps,
             max_time: self.max_seconds,
         }

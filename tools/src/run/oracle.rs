@@ -49,6 +49,7 @@ pub fn run(arguments: &Arguments, watch: &Watch) -> Result<u8, Stop> {
     let limits = Limits {
         max_depth: arguments.model.max_depth,
         max_steps: arguments.model.max_steps,
+        max_memory: arguments.model.max_memory(arguments.model.total_memory()),
     };
     let input = files::input(&arguments.input)?;
     let output = Lines::open(&arguments.output)?;

@@ -211,6 +211,7 @@ impl Arguments {
         Limits {
             max_depth: self.max_depth,
             max_steps: self.max_steps,
+            ..Limits::default()
         }
     }
 

@@ -331,6 +331,34 @@ fn the_least_of_memory_is_a_limit_too() {
     }
 }
 
+/// Also by the oracle, which has the same limit, and time and memory for no such tensor.
+#[test]
+fn a_length_of_more_than_there_is_memory_for_is_refused() {
+    let text = "fn main(k: i32) -> (f32[_], [i32]) { (zeros([k]), range(k)) }";
+    let model = Model::from_text(text, &[], &mut Rng::new(4));
+    for run in [model.batch_run(), model.batch_run().arg("--oracle")] {
+        let input = "{\"k\":2147483647}\n{\"k\":1}\n";
+        let outcome = run.clone().run(input).expect_code(1);
+        assert!(
+            outcome.output.contains("memory_limit"),
+            "{}",
+            outcome.describe()
+        );
+        assert!(
+            outcome.output.contains("[[0.0],[0]]") || outcome.output.contains("[[0.0], [0]]"),
+            "{}",
+            outcome.describe()
+        );
+        let small = run.arg("--max-memory").arg("1M");
+        let outcome = small.run("{\"k\":1000000}\n").expect_code(1);
+        assert!(
+            outcome.output.contains("memory_limit"),
+            "{}",
+            outcome.describe()
+        );
+    }
+}
+
 #[test]
 fn a_length_that_is_none_is_told() {
     let text = "fn main(k: i32) -> f32[_] { zeros([k]) }";
