@@ -297,6 +297,15 @@ impl<'a> Cursor<'a> {
         if length > 0 {
             return shorten(&rest[..length]);
         }
+        // An escape is shown as it is written.
+        if let Some(behind) = rest.strip_prefix('\\') {
+            let digits = behind.strip_prefix('u').map_or(0, |digits| {
+                let digits = digits.bytes().take(4);
+                digits.take_while(u8::is_ascii_hexdigit).count()
+            });
+            let first = behind.chars().next().map_or(0, char::len_utf8);
+            return format!("`{}`", &rest[..1 + first + digits]);
+        }
         match rest.chars().next() {
             Some(c) => format!("`{}`", c.escape_debug()),
             None => "the end of the line".to_owned(),
@@ -310,15 +319,20 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
         at,
         expected: "an escape of JSON",
     };
+    let half = Malformed {
+        at,
+        expected: "both halves of a surrogate pair",
+    };
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
         // Half of a pair has no text, and what repeats it is read by nobody.
         Some(b'u') => match code_unit(bytes, at + 2) {
             Some(0xd800..0xdc00) => match (bytes.get(at + 6..at + 8), code_unit(bytes, at + 8)) {
                 (Some(b"\\u"), Some(0xdc00..0xe000)) => Ok(at + 12),
-                _ => Err(bad),
+                _ => Err(half),
             },
-            None | Some(0xdc00..0xe000) => Err(bad),
+            Some(0xdc00..0xe000) => Err(half),
+            None => Err(bad),
             Some(_) => Ok(at + 6),
         },
         _ => Err(bad),
@@ -390,6 +404,24 @@ mod tests {
             let parsed = serde_json::from_str::<serde_json::Value>(text).is_ok();
             assert_eq!(skipped, parsed, "{text}");
         }
+    }
+
+    #[test]
+    fn an_escape_that_is_none_is_shown_and_what_it_lacks_is_told() {
+        let half = "both halves of a surrogate pair";
+        for (text, expected, found) in [
+            (r#""\ud800""#, half, r"`\ud800`"),
+            (r#""\udc00x""#, half, r"`\udc00`"),
+            (r#""\ud800\u0041""#, half, r"`\ud800`"),
+            (r#""\x41""#, "an escape of JSON", r"`\x`"),
+            (r#""\u12""#, "an escape of JSON", r"`\u12`"),
+            ("\"\\é\"", "an escape of JSON", r"`\é`"),
+        ] {
+            let malformed = Cursor::new(text).string().unwrap_err();
+            assert_eq!(malformed.expected, expected, "{text}");
+            assert_eq!(Cursor::new(&text[malformed.at..]).found(), found);
+        }
+        assert!(Cursor::new(r#""\ud83d\ude00""#).string().is_ok());
     }
 
     #[test]
