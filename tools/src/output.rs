@@ -65,10 +65,13 @@ impl Document {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Stop {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Stop::reported(FAILED),
-        _ => Stop::usage(format!("cannot write `{}`: {error}", path.display())),
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Stop::reported(FAILED);
     }
+    if let Some(folder) = missing_folder(path) {
+        return no_folder(path, folder);
+    }
+    Stop::usage(format!("cannot write `{}`: {error}", path.display()))
 }
 
 /// Lines of results. A clone is the same output, for whoever ends the run from outside.
@@ -271,6 +274,26 @@ pub fn refuse_same(written: &[Named<'_>], read: &[Named<'_>]) -> Result<(), Stop
         }
     }
     Ok(())
+}
+
+/// Refuses files in folders that are not there, before any time is spent on what is written to them.
+pub fn refuse_missing(written: &[Named<'_>]) -> Result<(), Stop> {
+    let missing = |(_, path): &Named<'_>| Some(no_folder(path, missing_folder(path)?));
+    written.iter().find_map(missing).map_or(Ok(()), Err)
+}
+
+fn no_folder(path: &Path, folder: &Path) -> Stop {
+    Stop::usage(format!(
+        "cannot write `{}`: there is no folder `{}`",
+        path.display(),
+        folder.display()
+    ))
+}
+
+/// The folder of a file, if there is none of that name.
+fn missing_folder(path: &Path) -> Option<&Path> {
+    path.parent()
+        .filter(|folder| *folder != Path::new("") && !folder.is_dir())
 }
 
 /// What two names of a file have in common.

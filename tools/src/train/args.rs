@@ -63,32 +63,32 @@ pub struct Arguments {
     #[arg(long, value_enum, visible_alias = "optimizer", default_value_t = Optimiser::Adam)]
     pub optimiser: Optimiser,
     /// The learning rate; without, 0.001 for Adam and AdamW, and 0.01 for the others
-    #[arg(long, value_name = "RATE", value_parser = from_zero)]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, value_parser = above_zero)]
     pub rate: Option<f64>,
     /// Weight decay: as a part of the gradient, but for AdamW
-    #[arg(long, value_name = "DECAY", default_value = "0", value_parser = from_zero)]
+    #[arg(long, value_name = "DECAY", default_value = "0", allow_negative_numbers = true, value_parser = from_zero)]
     pub decay: f64,
     /// Of SGD
-    #[arg(long, value_name = "PART", default_value = "0", value_parser = from_zero)]
+    #[arg(long, value_name = "PART", default_value = "0", allow_negative_numbers = true, value_parser = from_zero)]
     pub momentum: f64,
     /// Nesterov's momentum
     #[arg(long, requires = "momentum")]
     pub nesterov: bool,
     /// Of Adam and AdamW, for the mean of the gradients
-    #[arg(long, value_name = "PART", default_value = "0.9", value_parser = below_one)]
+    #[arg(long, value_name = "PART", default_value = "0.9", allow_negative_numbers = true, value_parser = below_one)]
     pub beta1: f64,
     /// Of Adam and AdamW, for the mean of their squares
-    #[arg(long, value_name = "PART", default_value = "0.999", value_parser = below_one)]
+    #[arg(long, value_name = "PART", default_value = "0.999", allow_negative_numbers = true, value_parser = below_one)]
     pub beta2: f64,
     /// What keeps from dividing by zero; without, 1e-8 for Adam and AdamW, and 1e-10 for AdaGrad
-    #[arg(long, value_name = "NUMBER", value_parser = from_zero)]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = from_zero)]
     pub epsilon: Option<f64>,
     /// What is different for parameters of these names, `'emb:rate=0.1,decay=0'`, `'enc.*:frozen'`: `rate`,
     /// `decay`, `optimiser`, `frozen`, and `sparse`, whether rows without gradient stay as they are
     #[arg(long = "group", value_name = "NAMES:KEY=VALUE,…")]
     pub groups: Vec<String>,
     /// The longest that the gradient of all parameters together may be; a longer one is scaled
-    #[arg(long, value_name = "NORM", value_parser = from_zero)]
+    #[arg(long, value_name = "NORM", allow_negative_numbers = true, value_parser = norm)]
     pub clip: Option<f64>,
     /// Whether the loss of a mini-batch is the mean of its instances' losses, or their sum
     #[arg(long, value_enum, default_value_t = Reduction::Mean)]
@@ -231,7 +231,7 @@ impl Arguments {
         Err(Stop::usage(refused))
     }
 
-    /// Files that are written must not be read as well.
+    /// Files that are written must not be read as well, and their folders must be there.
     pub fn refuse_overwriting(&self) -> Result<(), Stop> {
         let written = [
             ("--output", &self.output),
@@ -251,7 +251,8 @@ impl Arguments {
             .filter_map(|(name, path)| named((name, path.as_ref())))
             .collect();
         let read: Vec<_> = read.into_iter().filter_map(named).collect();
-        output::refuse_same(&written, &read)
+        output::refuse_same(&written, &read)?;
+        output::refuse_missing(&written)
     }
 }
 
@@ -259,6 +260,17 @@ fn from_zero(text: &str) -> Result<f64, String> {
     let number = text.parse().ok();
     let fits = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
     fits.ok_or_else(|| "a number from 0".to_owned())
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = from_zero(text).ok().filter(|number| *number > 0.0);
+    number.ok_or_else(|| "a number above 0".to_owned())
+}
+
+/// What a gradient is scaled to, which would be nothing at 0.
+fn norm(text: &str) -> Result<f64, String> {
+    let why = |above| format!("{above}; a gradient no longer than 0 trains nothing");
+    above_zero(text).map_err(why)
 }
 
 fn below_one(text: &str) -> Result<f64, String> {

@@ -313,7 +313,20 @@ fn mistakes_are_refused_before_anything_is_written() {
         ),
         (
             "--output w.safetensors --checkpoint no/c.ck",
-            &["cannot write", "c.ck"],
+            &["cannot write", "c.ck`: there is no folder `"],
+        ),
+        (
+            "--output no/w.safetensors",
+            &["cannot write", "w.safetensors`: there is no folder `"],
+        ),
+        (
+            "--output w.safetensors --plot no/p.svg",
+            &["cannot write", "p.svg`: there is no folder `"],
+        ),
+        ("--output w.safetensors --momentum -1", &["a number from 0"]),
+        (
+            "--output w.safetensors --clip 0",
+            &["a number above 0", "trains nothing"],
         ),
         (
             "--output w.safetensors --group emb:optimiser=best",
@@ -345,6 +358,14 @@ fn mistakes_are_refused_before_anything_is_written() {
             .expect_code(2)
             .expect_message(messages);
         assert!(!files.path("w.safetensors").exists());
+    }
+    for rate in ["-1", "0"] {
+        let mut words = files.arguments("--output w.safetensors");
+        let own = words.iter().position(|word| word == "0.05");
+        words[own.expect("it is given")] = rate.into();
+        run("batch-train", &words, "")
+            .expect_code(2)
+            .expect_message(&["--rate", "a number above 0"]);
     }
     let large = files.arguments("--output w.safetensors");
     let large = large.into_iter().map(|word| match word.to_str() {
