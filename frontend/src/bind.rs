@@ -79,7 +79,7 @@ impl Checked {
         binder.solve(&pairs);
         binder.compare(&pairs);
         let fine = binder.diagnostics.is_empty();
-        binder.report_unbound(fine);
+        binder.report_unbound(fine, weights);
         if !binder.diagnostics.is_empty() {
             return Err(in_order(binder.diagnostics));
         }
@@ -324,23 +324,42 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn report_unbound(&mut self, fine: bool) {
+    fn report_unbound(&mut self, fine: bool, weights: &BTreeMap<String, (Elem, Vec<u64>)>) {
         // A weight of a wrong shape binds nothing, which is no second mistake.
         if !fine {
             return;
         }
-        for (dim, bound) in self.checked.items.dims.iter().zip(&self.bound) {
-            if bound.is_none() {
-                self.diagnostics.push(
-                    Diagnostic::error("E0701", format!("nothing tells what `{}` is", dim.name))
-                        .at(&dim.span, "declared here")
-                        .note(format!(
-                            "give weights with a parameter that has it, or a number: `--dim {}=256`",
-                            dim.name
-                        )),
-                );
+        let dims = self.checked.items.dims.iter().zip(&self.bound);
+        for (index, (dim, bound)) in dims.enumerate() {
+            if bound.is_some() {
+                continue;
             }
+            let message = format!("nothing tells what `{}` is", dim.name);
+            let mut diagnostic = Diagnostic::error("E0701", message).at(&dim.span, "declared here");
+            if !weights.is_empty() {
+                for (param, stored) in self.params_with(index) {
+                    let text = format!("the weights have no tensor {stored}");
+                    diagnostic = diagnostic.see(&param.name.span, text);
+                }
+            }
+            self.diagnostics.push(diagnostic.note(format!(
+                "give weights with a parameter that has it, or a number: `--dim {}=256`",
+                dim.name
+            )));
         }
+    }
+
+    /// The parameters with this dim, and under which names weights have them.
+    fn params_with(&self, dim: usize) -> impl Iterator<Item = (&'a Param, String)> {
+        let has_it = move |param: &&Param| {
+            let mut atoms = param.shape.iter().flat_map(Poly::atoms);
+            atoms.any(|atom| atom == Atom::Program(dim))
+        };
+        let named = |param: &'a Param| match &param.stored {
+            Some(stored) => (param, format!("\"{}\"", stored.name)),
+            None => (param, format!("`{}`", param.name.name)),
+        };
+        self.checked.items.params.iter().filter(has_it).map(named)
     }
 }
 

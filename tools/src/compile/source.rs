@@ -49,6 +49,9 @@ impl Dims {
     }
 }
 
+/// Of a dim whose number nothing tells.
+const UNTOLD_DIM: &str = "E0701";
+
 /// Opens a weights file.
 pub fn open_weights(path: Option<&Path>) -> Result<Option<Arc<Weights>>, Stop> {
     let open = |path| Weights::open(path).map(Arc::new);
@@ -133,7 +136,15 @@ impl Source {
             true => self.checked.bind_differentiated(&weights, &dims.named),
             false => self.checked.bind(&weights, &dims.named),
         };
-        bound.map_err(|diagnostics| report(&diagnostics, &self.sources))
+        bound.map_err(|mut diagnostics| {
+            // Which file it is that lacks what would tell.
+            if let Some(file) = &dims.weights {
+                let path = file.path().display();
+                let untold = diagnostics.iter_mut().filter(|one| one.code == UNTOLD_DIM);
+                untold.for_each(|one| one.notes.push(format!("the weights are those of {path}")));
+            }
+            report(&diagnostics, &self.sources)
+        })
     }
 
     /// The program at level 0.

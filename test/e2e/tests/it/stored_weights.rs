@@ -278,6 +278,19 @@ fn what_a_checkpoint_does_not_have_is_named() {
             .expect_code(2)
             .expect_message(&["the weights have", "and no `encoder.layer."]);
     }
+    // Of what the parameters are declared from, another file has nothing.
+    let nothing = bytes_of(&[("x".to_owned(), Dtype::F32, vec![1], vec![0; 4])]);
+    std::fs::write(path("nothing.safetensors"), nothing).expect("the folder is writable");
+    BatchRun::new(&path("p.coh"))
+        .weights(&path("nothing.safetensors"))
+        .run(WORDS)
+        .expect_code(2)
+        .expect_message(&[
+            "nothing tells what `L` is",
+            "the weights have no tensor \"encoder.layer.{}.dense.weight\"",
+            "the weights are those of ",
+            "nothing.safetensors",
+        ]);
     // An artifact has learnt the shapes, and meets another checkpoint.
     let artifact = path("p.cohort");
     let own = path("own.safetensors");
