@@ -265,6 +265,16 @@ impl TypeResolver<'_> {
             return Some(poly);
         }
         if matches!(self.rule, Rule::Fixed | Rule::Parameter) {
+            if let Some(constant) = self.items.constant(self.file, &name.name) {
+                let message = format!("`{}` is no dim", name.name);
+                self.diagnostics.push(
+                    Diagnostic::error("E0207", message)
+                        .at(&name.span, "expected a whole number")
+                        .see(&constant.name.span, "declared here")
+                        .note("a constant that is a dim is written without a point, `let n = 2`"),
+                );
+                return None;
+            }
             let known = self.items.dim_names(self.file);
             let known = known
                 .into_iter()

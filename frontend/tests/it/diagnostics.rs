@@ -39,7 +39,7 @@ macro_rules! cases {
 cases! {
     aliases argument_count arrays axes bad_number block_without_value broadcast built_in_names chained_comparison changing_lengths
     computed_input_length
-    closures concat condition debug duplicates einsum endless_instances endless_type endless_types
+    closures concat condition constant_dim debug duplicates einsum endless_instances endless_type endless_types
     foreign_character fraction_of_dim generic_main guards hints_of_names hints_of_python hints_of_syntax hints_of_types if_without_else imports loop_variables lower_case_names
     matmul misplaced_phase missing_arms named_fields negative_dims negative_indices no_main no_whole_dim not_an_item not_constant not_indexable
     number_too_large operand_types or_patterns ordering overloads refutable_let reshape row_out_of_range shape_mismatch
