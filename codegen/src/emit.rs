@@ -129,6 +129,13 @@ impl<'c> Emitter<'c> {
         }
     }
 
+    /// The same, writing in front of an operation.
+    pub fn before(&self, operation: OperationRef<'c, 'c>) -> Option<Self> {
+        let b = Builder::before(self.b.context(), operation)?;
+        let b = b.at(operation.location());
+        Some(Emitter { b, ..*self })
+    }
+
     pub fn int(&self, value: i64) -> Val<'c> {
         self.b.integer(value, self.i64)
     }

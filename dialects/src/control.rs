@@ -84,6 +84,11 @@ impl<'c> Builder<'c> {
         self.insert(llvm::r#return(None, self.location))
     }
 
+    /// `llvm.return` of a value.
+    pub fn llvm_return_value(&self, value: Val<'c>) -> OperationRef<'c, 'c> {
+        self.insert(llvm::r#return(Some(value), self.location))
+    }
+
     /// `ml_program.global_load_const`: what a global of this symbol holds.
     pub fn global(&self, symbol: Attribute<'c>, ty: Type<'c>) -> Val<'c> {
         let operation =

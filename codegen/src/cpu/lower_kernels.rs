@@ -57,6 +57,7 @@ mod compute;
 mod fold;
 mod frame;
 mod function;
+mod host_math;
 mod loops;
 pub(super) mod product;
 mod reduce_rows;
@@ -123,6 +124,7 @@ fn run<'c>(context: &'c Context, module: OperationRef<'c, 'c>) -> Outcome {
         if has_blocks {
             micro_kernels::add_blocks(&e, registers);
         }
+        host_math::share(&e, module);
     }
     if !crate::math::expand_polynomials(module) {
         return Err(error(

@@ -1,7 +1,7 @@
 //! Writes branches, functions of the compiler's own, and calls of them.
 
 use cohort_dialects::builder::{Op, Val, arguments_of, region_with_block, results_of};
-use cohort_dialects::keys;
+use cohort_dialects::keys::{self, Key};
 use cohort_dialects::marks::LIBRARY;
 use melior::{
     dialect::llvm::{
@@ -80,14 +80,42 @@ impl<'c> Emitter<'c> {
         body(&inner, &arguments_of(block));
         inner.b.llvm_return();
         let ty = r#type::function(r#type::void(context), arguments, false);
-        let attributes = [
+        let library = StringAttribute::new(context, library).into();
+        self.own_function(name, ty, region, &[(LIBRARY, library)]);
+    }
+
+    /// A function that gives a value, which is called within the module alone and stays a function.
+    pub fn scalar_function(
+        &self,
+        name: &str,
+        arguments: &[Type<'c>],
+        result: Type<'c>,
+        body: impl FnOnce(&Emitter<'c>, &[Val<'c>]) -> Val<'c>,
+    ) {
+        let (region, block) = region_with_block(arguments, self.b.location);
+        let inner = self.within(block);
+        let value = body(&inner, &arguments_of(block));
+        inner.b.llvm_return_value(value);
+        let ty = r#type::function(result, arguments, false);
+        self.own_function(name, ty, region, &[]);
+    }
+
+    fn own_function(
+        &self,
+        name: &str,
+        ty: Type<'c>,
+        body: Region<'c>,
+        others: &[(Key<'_>, Attribute<'c>)],
+    ) {
+        let context = self.b.context();
+        let mut attributes = vec![
             (keys::SYM_NAME, StringAttribute::new(context, name).into()),
             (keys::FUNCTION_TYPE, TypeAttribute::new(ty).into()),
             (keys::LINKAGE, linkage(context, Linkage::Internal)),
             (keys::NO_INLINE, Attribute::unit(context)),
-            (LIBRARY, StringAttribute::new(context, library).into()),
         ];
-        self.b.op(Op::LlvmFunc, &[], &[], &attributes, vec![region]);
+        attributes.extend_from_slice(others);
+        self.b.op(Op::LlvmFunc, &[], &[], &attributes, vec![body]);
     }
 
     /// Declares a function that the runtime offers, which gives a value of the type `result`, or nothing.
@@ -118,16 +146,27 @@ impl<'c> Emitter<'c> {
 
     /// Calls a function that gives nothing.
     pub fn call(&self, callee: &str, arguments: &[Val<'c>]) {
+        let attributes = self.of_call(callee, arguments);
+        self.b.op(Op::LlvmCall, arguments, &[], &attributes, vec![]);
+    }
+
+    /// Calls a function that gives a value.
+    pub fn call_scalar(&self, callee: &str, arguments: &[Val<'c>], result: Type<'c>) -> Val<'c> {
+        let attributes = self.of_call(callee, arguments);
+        self.b
+            .value_with(Op::LlvmCall, arguments, result, &attributes)
+    }
+
+    fn of_call(&self, callee: &str, arguments: &[Val<'c>]) -> [(Key<'static>, Attribute<'c>); 3] {
         let context = self.b.context();
         let segments = self.b.i32s(&[arguments.len() as i32, 0]);
-        let attributes = [
+        [
             (
                 keys::CALLEE,
                 FlatSymbolRefAttribute::new(context, callee).into(),
             ),
             (keys::OPERAND_SEGMENT_SIZES, segments),
             (keys::OP_BUNDLE_SIZES, self.b.i32s(&[])),
-        ];
-        self.b.op(Op::LlvmCall, arguments, &[], &attributes, vec![]);
+        ]
     }
 }

@@ -80,3 +80,24 @@ fn pairs_of_many_constructors() {
         "{\"id\": 1, \"output\": 77}",
     );
 }
+
+/// Each sine was some dozens of operations of one function. They are calls, and mean the same.
+#[test]
+fn many_functions_of_host_scalars() {
+    let steps: String = (2..300)
+        .map(|at| {
+            format!("let a = sin(a * 0.25 + f32(k % (i + {at}))) + exp(cos(a) * 0.25 - 1.0);\n")
+        })
+        .collect();
+    crate::language::check(
+        &format!(
+            "fn main(k: i32, i: i32, x: f32[2]) -> f32[2] {{ let a = 0.5;\n{steps} x * a }}\n"
+        ),
+        &[],
+        &[
+            r#"{"k": 7, "i": 1, "x": [1, -2]}"#,
+            r#"{"k": -100, "i": 3, "x": [0.5, 4]}"#,
+            r#"{"k": 7, "i": -9, "x": [1, -2]}"#,
+        ],
+    );
+}
