@@ -31,6 +31,15 @@ math! {
     rintf(x), roundf(x), sinf(x), sinhf(x), sqrtf(x), tanf(x), tanhf(x), truncf(x),
 }
 
+/// What polynomials in f64 need, where the processor has no instruction for it: x86-64 before SSE4.1.
+extern "C" fn floor(x: f64) -> f64 {
+    x.floor()
+}
+
+extern "C" fn roundeven(x: f64) -> f64 {
+    x.round_ties_even()
+}
+
 /// Names and addresses.
 pub fn imports() -> Vec<(&'static str, *const ())> {
     let memory = [
@@ -39,9 +48,14 @@ pub fn imports() -> Vec<(&'static str, *const ())> {
         ("memset", memset as *const ()),
         ("memcmp", memcmp as *const ()),
     ];
+    let wide = [
+        ("floor", floor as *const ()),
+        ("roundeven", roundeven as *const ()),
+    ];
     abi_symbols()
         .into_iter()
         .chain(memory)
+        .chain(wide)
         .chain(math())
         .collect()
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use cohort_e2e::records::{Closeness, compare_records};
 use cohort_e2e::tools::run;
-use cohort_e2e::{BatchRun, Rng};
+use cohort_e2e::{BatchRun, Model, Rng};
 
 use crate::models::{MODELS, model_case, to_text};
 
@@ -79,6 +79,24 @@ fn processors_without_multiply_adds_have_bits_of_their_own() {
             assert_eq!(separate, found.lines(), "{name}: {}", found.describe());
         }
     }
+}
+
+/// Where a processor cannot round a number to an integer, the runtime does.
+#[test]
+fn the_oldest_processors_have_functions_for_what_they_have_no_instruction_for() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    let text = "fn main(x: f32[n], y: f32) -> (f32[n], f32[n], f32) {
+      (sin(x), pow(x, x + 1.5), cos(y))
+    }";
+    let model = Model::from_text(text, &[], &mut Rng::new(58));
+    let input = "{\"x\":[0.5,-1.5,2.5,100,-0.0],\"y\":3}\n";
+    let compiled = |cpu| {
+        let artifact = model.compile(&["--target-cpu", cpu]);
+        artifact.batch_run().run(input).expect_code(0).lines()
+    };
+    assert_eq!(compiled("x86-64"), compiled("x86-64-v2"));
 }
 
 #[test]
