@@ -75,6 +75,15 @@ fn is_choice(operation: OperationRef<'_, '_>) -> bool {
 }
 
 fn balance<'c>(context: &'c Context, choice: OperationRef<'c, 'c>) {
+    // What is nested in choices is looked through for each of them; most results are read by nobody who would wait.
+    let results: Vec<_> = results_of(choice)
+        .into_iter()
+        .enumerate()
+        .filter(|(_, result)| is_row(*result) && !records_beside(choice, *result).is_empty())
+        .collect();
+    if results.is_empty() {
+        return;
+    }
     let branches = blocks_of(choice);
     let ends: Vec<_> = branches
         .iter()
@@ -99,8 +108,8 @@ fn balance<'c>(context: &'c Context, choice: OperationRef<'c, 'c>) {
     }
     let chains: Vec<Chains> = branches.iter().map(|branch| Chains::of(*branch)).collect();
     let kernels = recorded(choice);
-    for (index, result) in results_of(choice).into_iter().enumerate() {
-        if !is_row(result) || !is_read_elsewhere(choice, result, &kernels) {
+    for (index, result) in results {
+        if !is_read_elsewhere(choice, result, &kernels) {
             continue;
         }
         let yielded: Vec<Val<'c>> = ends.iter().map(|end| operands_of(*end)[index]).collect();
@@ -147,17 +156,22 @@ fn is_row(value: Val<'_>) -> bool {
         .is_some_and(|tensor| !tensor.shape.contains(&None))
 }
 
+/// The records beside a choice that read one of its results.
+fn records_beside<'c>(choice: OperationRef<'c, 'c>, result: Val<'c>) -> Vec<OperationRef<'c, 'c>> {
+    let is_beside =
+        |user: &OperationRef<'c, 'c>| Op::CfbRecord.is(*user) && user.block() == choice.block();
+    users_of(result).into_iter().filter(is_beside).collect()
+}
+
 /// Whether a record beside the choice, of none of its kernels, reads a result.
-fn is_read_elsewhere(
-    choice: OperationRef<'_, '_>,
-    result: Val<'_>,
+fn is_read_elsewhere<'c>(
+    choice: OperationRef<'c, 'c>,
+    result: Val<'c>,
     kernels: &HashSet<String>,
 ) -> bool {
-    users_of(result).into_iter().any(|user| {
-        Op::CfbRecord.is(user)
-            && user.block() == choice.block()
-            && kernel_of(user).is_some_and(|kernel| !kernels.contains(&kernel))
-    })
+    records_beside(choice, result)
+        .into_iter()
+        .any(|user| kernel_of(user).is_some_and(|kernel| !kernels.contains(&kernel)))
 }
 
 fn recorded(choice: OperationRef<'_, '_>) -> HashSet<String> {
