@@ -8,6 +8,7 @@ import pytest
 from gpu_card import (
     H200,
     PANEL_INSTRUCTIONS,
+    held_seconds,
     launch_seconds,
     panels_seconds,
     tile_of,
@@ -27,6 +28,7 @@ from gpu_plan import (
     read_kernels,
     read_resident,
     read_shared,
+    share_processors,
     waits_outside,
 )
 from gpu_predict import Counts, in_clusters, predict, read_counts
@@ -175,6 +177,34 @@ def test_warpgroups_have_a_size_of_their_own_and_read_shared_memory_themselves()
     spent = launch_seconds(H200, launch, code, work, 1, "bf16")
     mma = code.macs / (989.4e12 / (2 * 132 * 4 * 1.83e9)) / 0.87
     assert spent["tensor cores"] == pytest.approx(8 * (3 * 4 * mma + 30) / 1.83e9)
+
+
+def test_halves_of_a_block_take_turns_where_weights_stay():
+    size = Size(2, 32, 64, 1, 16, 3, "bf16", held=True)
+    assert (size.block_rows, size.block_columns) == (256, 128)
+    launches = [
+        Launch(f"k${at}", "tiles", at > 0, {"_warpgroups": size}, {"_warpgroups": 0}, 512, [(512, 1)], weight=2, row=2)
+        for at in range(2)
+    ]
+    share_processors(launches)
+    first, second = launches
+    assert (first.wave_columns, second.wave_columns) == (8, 8)
+    # Of 132 processors 16 for each block of columns, which 40 tiles of 64 rows have 10 of; a tile for each warpgroup.
+    code = Code(120, 0, 90, 4, 64 * 128 * 16 // 4, [], 0, 700, 100, 2, True, 250)
+    blocks, spent = held_seconds(H200, first, size, 2560, code, "bf16")
+    assert blocks == 4 * 10
+    # Two halves, of each two tiles of 8 steps; products wait for nothing but shared memory, which reads 64 rows and 128 columns for
+    # each operation, takes the rows, and has the sums of the other half twice.
+    rate = min(H200.processor_rate, H200.l2_rate / 80 / 1.83e9)
+    half = 2 * (8 * (4 * 2 * 16 * (64 + 128) + 64 * 64 * 2) + 2 * 4 * 64 * 128) / 128
+    of_tile = 16 * 100 + 250
+    alone = max(2 * of_tile, 8 * (4 * 64 + 90 + 29 + 30))
+    shared = max(half, 2 * (8 * 90 + of_tile))
+    assert max(half, shared, alone) == shared
+    ends = 2 * 336 + 512 * 128 * 2 / rate + 2 * 2 * 30 + 2 * of_tile
+    # Both launches of the wave are beside each other, so each takes half of the time.
+    assert spent["instructions"] == pytest.approx(2 * shared / 1.83e9 / 2)
+    assert spent["beginnings and ends"] == pytest.approx(ends / 1.83e9 / 2)
 
 
 STAYS = Launch(**vars(LAUNCH) | {"resident": Resident(8, 16, 3)})
