@@ -19,6 +19,8 @@ cp test/device/run.sh "$kit/run.sh"
 codes=ptx,sim
 if [[ -n ${COHORT_PTXAS:-} || -x .tools/bin/ptxas ]] || command -v ptxas > /dev/null; then
     codes=sm_80,sm_90a,$codes
+else
+    echo 'there is no ptxas here (`make setup` installs it): the kit has PTX alone, without products of warpgroups' >&2
 fi
 # compile ARTIFACT OPTION…: the other machine may have another processor.
 compile() {
