@@ -340,7 +340,7 @@ warpgroups_are_used_where_there_are_some() {
     prepare_wide 1024 ptx,compute_90a
     run ''
     ((code == 0)) || cat "$folder/stderr"
-    grep -q '_warpgroups 1 4 384 ' "$folder/trace" || cat "$folder/trace"
+    grep -q '_warpgroups 1 8 512 ' "$folder/trace" || cat "$folder/trace"
     prepare_wide 1024 ptx
     run ''
     ((code == 0)) || cat "$folder/stderr"
