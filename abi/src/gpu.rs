@@ -322,8 +322,8 @@ pub type SimFn = unsafe extern "C" fn(
 /// The symbol that a [`SimFn`] calls at a barrier, with its `context`.
 pub const BARRIER: &str = "cohort_sim_barrier";
 
-/// `fn(context, barrier: i64, threads: i64)`, called where so many threads of a block, all of some warpgroups, wait for each other at
-/// the barrier of that number, from 1 to 15: `bar.sync barrier, threads`.
+/// `fn(context, barrier: i64, threads: i64)`, called at a named barrier, `bar.sync barrier, threads`: returns when `threads` threads of
+/// the block, those of whole warpgroups, have called it with this `barrier`, a number from 1 to 15.
 pub const NAMED_BARRIER: &str = "cohort_sim_named_barrier";
 
 /// `fn(context) -> i64`: blocks along the first dim of the grid.

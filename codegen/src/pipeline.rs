@@ -143,6 +143,27 @@ pub enum Step {
     Upstream(&'static str),
 }
 
+impl Step {
+    /// Its pass.
+    ///
+    /// # Errors
+    ///
+    /// The text of a pipeline where its passes are upstream's.
+    pub fn pass(&self) -> Result<&PassInfo, &'static str> {
+        match self {
+            Step::Ours(pass)
+            | Step::Optional(pass, _)
+            | Step::Host(pass, _)
+            | Step::At(_, pass)
+            | Step::In(_, pass)
+            | Step::Keeping(_, pass)
+            | Step::Unroll(pass)
+            | Step::Gpu(pass) => Ok(pass),
+            Step::Upstream(text) => Err(text),
+        }
+    }
+}
+
 /// At level 0, of the program and of its backward, and again for what the passes in between have made of
 /// parameters.
 const HOIST_CONSTANTS: Step = Step::Optional(

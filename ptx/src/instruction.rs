@@ -156,7 +156,7 @@ pub enum Instruction {
     /// Branches to the label of this number.
     BranchIndexed(Slot, Box<[u32]>),
     Barrier,
-    /// At the barrier of that number, for so many threads: those of some warpgroups.
+    /// `bar.sync barrier, threads`: the number of a named barrier, and how many threads it synchronises.
     NamedBarrier(Slot, Slot),
     /// The halves of a cluster's barrier, of which one orders what the thread wrote, and the other what it reads.
     ClusterArrive,

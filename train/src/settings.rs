@@ -66,8 +66,9 @@ impl Settings {
             Err(Error::Setting(format!("`--metrics {names}`: {what}")))
         };
         if let Some(name) = self.metrics.get(count) {
+            let metrics = if count == 1 { "metric" } else { "metrics" };
             return wrong(format!(
-                "there is no metric for `{name}`: the loss has {count}"
+                "`{name}` is one name too many: `loss` returns {count} {metrics}"
             ));
         }
         for place in 0..count {

@@ -14,7 +14,7 @@ use melior::{
     utility::parse_pass_pipeline,
 };
 
-use super::{Options, STAGES, Stage, Step};
+use super::{Options, STAGES, Stage};
 use crate::gpu::binary;
 
 /// A pass failed; what it found was reported as diagnostics of the context.
@@ -84,16 +84,9 @@ pub fn run_stage(
                 tree_printing_path: std::path::PathBuf::new(),
             });
         }
-        match step {
-            Step::Ours(pass)
-            | Step::Optional(pass, _)
-            | Step::Host(pass, _)
-            | Step::At(_, pass)
-            | Step::In(_, pass)
-            | Step::Keeping(_, pass)
-            | Step::Unroll(pass)
-            | Step::Gpu(pass) => manager.add_pass(create(*pass)),
-            Step::Upstream(text) => {
+        match step.pass() {
+            Ok(pass) => manager.add_pass(create(*pass)),
+            Err(text) => {
                 // Only what our own passes leave is verified: it takes a third of the time of all passes otherwise.
                 manager.enable_verifier(false);
                 let text = format!("builtin.module({text})");

@@ -144,7 +144,7 @@ impl Body<'_> {
         self.make(kind, Ty::array(element), args.span)
     }
 
-    /// `map` over a `split` into one part: the closure is applied to the tensor itself, as there are no tuples of one element.
+    /// `map` over a `split` into one part applies the closure to the tensor itself: there are no tuples of one element.
     fn map_one(&mut self, values: Vec<hir::Expr>, closure: &ast::Closure) -> hir::Expr {
         let depth = self.scope.len();
         let mut bindings = Vec::new();

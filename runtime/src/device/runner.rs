@@ -78,7 +78,7 @@ struct Kernel {
 }
 
 impl Kernel {
-    /// The function of a launch for so many rows, and its number.
+    /// The function that a launch of `rows` rows runs, and its number.
     fn function(&self, launch: usize, rows: u64) -> Option<(&GpuFunction, usize)> {
         let of_launch = &self.gpu.launches[launch];
         let numbers = self.functions[launch].iter().copied();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cohort_codegen::pipeline::{Options, PASSES, STAGES, Stage, Step, optional};
+use cohort_codegen::pipeline::{Options, PASSES, STAGES, Stage, optional};
 
 /// The steps from the level before each stage, up to `upto`, as a textual pipeline.
 pub fn pipeline(upto: Stage, options: &Options) -> String {
@@ -10,17 +10,7 @@ pub fn pipeline(upto: Stage, options: &Options) -> String {
         .into_iter()
         .filter(|stage| *stage <= upto)
         .flat_map(|stage| options.steps(stage))
-        .map(|step| match step {
-            Step::Ours(pass)
-            | Step::Optional(pass, _)
-            | Step::Host(pass, _)
-            | Step::At(_, pass)
-            | Step::In(_, pass)
-            | Step::Keeping(_, pass)
-            | Step::Unroll(pass)
-            | Step::Gpu(pass) => pass.name,
-            Step::Upstream(text) => text,
-        })
+        .map(|step| step.pass().map_or_else(|text| text, |pass| pass.name))
         .collect();
     steps.join(",")
 }

@@ -24,10 +24,10 @@ use melior::{
     },
 };
 
-use super::launches::{self, Grouped, Launch, Rows, Stage, Tile};
+use super::launches::{self, Form, Launch, Rows, Stage, Tile};
 use super::ops::THREADS;
 use super::site::{Frame, Home, loads_of};
-use super::tile::{Panels, Resident, Size, resident};
+use super::tile::{Resident, resident};
 use super::{Result, rows, tile};
 use crate::emit::Emitter;
 use crate::gpu::binary::SUPPORTED_MATH;
@@ -341,8 +341,9 @@ impl<'c> FunctionWriter<'_, 'c> {
             ("large", tile.large, SHARED),
         ];
         sizes.extend(tile.largest.map(|size| ("largest", size, MOST_SHARED)));
-        let functions = sizes.into_iter().map(|(suffix, size, most)| {
-            let (_, described) = self.sized(format!("{name}_{suffix}"), tile, size, most)?;
+        let functions = sizes.into_iter().map(|(suffix, (size, from_rows), most)| {
+            let form = (Form::Streamed(size), from_rows);
+            let (_, described) = self.sized(format!("{name}_{suffix}"), tile, form, most)?;
             Ok(described)
         });
         functions.collect()
@@ -350,14 +351,12 @@ impl<'c> FunctionWriter<'_, 'c> {
 
     /// The function for cards whose warpgroups multiply, where there is one.
     fn grouped(&self, name: &str, tile: &Tile<'c>) -> Result<Option<GpuFunction>> {
-        let symbol = format!("{name}_warpgroups");
-        let (function, described) = match tile.grouped {
-            None => return Ok(None),
-            Some((Grouped::Streamed(size), from)) => {
-                self.sized(symbol, tile, (size, from), MOST_CLUSTER_SHARED)?
-            }
-            Some((Grouped::Held(panels), from)) => self.panels(symbol, tile, (panels, from))?,
+        let Some((form, from_rows)) = tile.grouped else {
+            return Ok(None);
         };
+        let symbol = format!("{name}_warpgroups");
+        let (function, described) =
+            self.sized(symbol, tile, (form, from_rows), MOST_CLUSTER_SHARED)?;
         let only = Attribute::unit(self.context);
         set_attribute(function, marks::BY_WARPGROUPS, only);
         Ok(Some(described))
@@ -369,17 +368,23 @@ impl<'c> FunctionWriter<'_, 'c> {
         &self,
         symbol: String,
         tile: &Tile<'c>,
-        (size, from_rows): (Size, i64),
+        (form, from_rows): (Form, i64),
         most: i64,
     ) -> Result<(OperationRef<'c, 'c>, GpuFunction)> {
-        let shared = size.shared_bytes(tile.gates());
+        let (size, shared) = match form {
+            Form::Streamed(size) => (size, size.shared_bytes(tile.gates())),
+            Form::Held(panels) => (panels.of_block(), panels.shared_bytes(tile)),
+        };
         fits(tile.op, shared, most)?;
         let block = Block {
             alignment: size.alignment(),
             ..Block::new(size.threads(), shared)
         };
         let function = self.function(&symbol, block, |e, frame| {
-            tile::write(e, frame, tile, size);
+            match form {
+                Form::Streamed(size) => tile::write(e, frame, tile, size),
+                Form::Held(panels) => tile::write_panels(e, frame, tile, panels),
+            }
             Ok(())
         })?;
         let described = GpuFunction {
@@ -390,38 +395,7 @@ impl<'c> FunctionWriter<'_, 'c> {
             tile_rows: size.block_rows() as u64,
             column_blocks: size.column_blocks(tile.gates()) as u32,
             shared_bytes: shared as u32,
-            grid_stride: false,
-            calls: None,
-        };
-        Ok((function, described))
-    }
-
-    /// Writes the function of a tile whose warpgroups keep their weights in shared memory.
-    fn panels(
-        &self,
-        symbol: String,
-        tile: &Tile<'c>,
-        (panels, from_rows): (Panels, i64),
-    ) -> Result<(OperationRef<'c, 'c>, GpuFunction)> {
-        let (size, shared) = (panels.of_block(), panels.shared_bytes(tile));
-        fits(tile.op, shared, MOST_CLUSTER_SHARED)?;
-        let block = Block {
-            alignment: size.alignment(),
-            ..Block::new(size.threads(), shared)
-        };
-        let function = self.function(&symbol, block, |e, frame| {
-            tile::write_panels(e, frame, tile, panels);
-            Ok(())
-        })?;
-        let described = GpuFunction {
-            symbol,
-            from_rows: from_rows as u64,
-            threads: size.threads() as u32,
-            tile_rows_per_row: tile.matrix_rows() as u64,
-            tile_rows: size.block_rows() as u64,
-            column_blocks: size.column_blocks(tile.gates()) as u32,
-            shared_bytes: shared as u32,
-            grid_stride: true,
+            grid_stride: matches!(form, Form::Held(_)),
             calls: None,
         };
         Ok((function, described))

@@ -39,19 +39,19 @@ pub struct Tile<'c> {
     pub large: (Size, i64),
     pub largest: Option<(Size, i64)>,
     /// The same for cards whose warpgroups multiply.
-    pub grouped: Option<(Grouped, i64)>,
+    pub grouped: Option<(Form, i64)>,
     /// The size for flushes that are one launch, whose weights stay in shared memory.
     pub resident: Option<Resident>,
     /// The same for clusters.
     pub clustered: Option<Resident>,
 }
 
-/// What the warpgroups of a block have.
+/// How a block computes its tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grouped {
-    /// Terms of both sides come to shared memory step by step.
+pub enum Form {
+    /// It has one, and copies the terms of both sides to shared memory step by step.
     Streamed(Size),
-    /// Weights stay there.
+    /// It keeps its weights in shared memory and goes on from rows to rows.
     Held(Panels),
 }
 
@@ -202,8 +202,8 @@ impl<'c> Tile<'c> {
             [groups, columns, stages] => {
                 let numbers = [groups, columns, stages];
                 let grouped = match op.has_attribute(&keys::HELD) {
-                    true => Grouped::Held(Panels::new(numbers)),
-                    false => Grouped::Streamed(Size::of_warpgroups(numbers)),
+                    true => Form::Held(Panels::new(numbers)),
+                    false => Form::Streamed(Size::of_warpgroups(numbers)),
                 };
                 Some((grouped, number(op, keys::GROUPED_FROM)?))
             }

@@ -22,7 +22,7 @@ pub struct Cooperative {
 }
 
 impl Cooperative {
-    /// Of a module that is loaded, on a device with so many multiprocessors; none where the card cannot launch it so.
+    /// Of a loaded module, on a device with `processors` multiprocessors; `None` where the card has no cooperative launches.
     pub fn new(
         (device, processors): (sys::CUdevice, u32),
         module: sys::CUmodule,

@@ -334,7 +334,7 @@ fn mistakes_are_refused_before_anything_is_written() {
         ),
         (
             "--output w.safetensors --metrics right,far",
-            &["there is no metric for `far`: the loss has 1"],
+            &["`far` is one name too many: `loss` returns 1 metric"],
         ),
         (
             "--output w.safetensors --dev train.jsonl --dev-entry measured --metrics a,a",

@@ -175,7 +175,7 @@ impl Size {
         self.parts_in(gates, self.buffers_bytes(gates).max(SHARED))
     }
 
-    /// The same where there are so many bytes for them.
+    /// The same with `room` bytes of shared memory for the sums.
     pub fn parts_in(self, gates: Gates, room: i64) -> i64 {
         let mut parts = 1;
         while self.sums_bytes(gates) / parts > room && self.rows % (2 * parts) == 0 {
