@@ -104,7 +104,7 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    /// Refuses as many elements as these lengths make, where they do not fit the limit.
+    /// Refuses a tensor of these lengths if its elements take more than the limit.
     fn refuse_many(&self, lengths: &[usize]) -> Result<(), InstanceError> {
         const ELEMENT_BYTES: u64 = 4;
         let many = |all: u64, length: &usize| all.saturating_mul(*length as u64);

@@ -11,7 +11,7 @@ use melior::ir::{OperationRef, TypeLike, ValueLike, operation::OperationLike};
 use crate::emit::Emitter;
 use crate::math::EXPANDABLE;
 
-/// So many of a kind stay where they are.
+/// Up to this many operations of a kind stay inline.
 const FEW: usize = 4;
 
 /// Makes functions of what the control program computes often; `end` is the end of the module.
